@@ -3,7 +3,10 @@
 
 package domain
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Remote is a git repository reached over HTTPS (or a local path in tests).
 type Remote struct {
@@ -49,4 +52,15 @@ type RefUpdate struct {
 	// Old is the expected old value; empty means the ref must not exist.
 	Old   string
 	Force bool
+}
+
+// BotSignature returns the signature of an App's commits: GitHub attributes
+// them to the App's bot account only under this address.
+func BotSignature(a AppInfo) Signature {
+	login := a.Slug + "[bot]"
+	host := a.NoReplyHost
+	if host == "" {
+		host = "users.noreply.github.com"
+	}
+	return Signature{Name: login, Email: fmt.Sprintf("%d+%s@%s", a.BotUserID, login, host)}
 }

@@ -82,6 +82,16 @@ type Pass struct {
 	Counts     Counts
 }
 
+// PassStart is what starts a pass: the request it answers and what the
+// distribution was brought to for it.
+type PassStart struct {
+	RequestID          int64
+	Heads, SourceHeads Heads
+	Changed            []string
+	// Actor asked for the sync, for the audit log.
+	Actor string
+}
+
 // Outcome is what a repository's turn came to.
 type Outcome string
 

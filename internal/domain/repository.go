@@ -38,7 +38,9 @@ type Repository struct {
 	DefaultBranch    string
 	Provision        ProvisionStatus
 	ProvisionProblem Problem
-	ClaimedAt        *time.Time
+	// Adopted is true when the repository existed before the project.
+	Adopted   bool
+	ClaimedAt *time.Time
 
 	DeadlineAt        *time.Time // own deadline; nil: the project's
 	DeadlineAppliedAt *time.Time
@@ -106,4 +108,19 @@ type Event struct {
 	ID         string
 	Event      string
 	ReceivedAt time.Time
+}
+
+// HandMade is a RepoReconcile that a person wrote, without a ProjectSync that
+// generated it.
+type HandMade struct {
+	Object    ObjectKey
+	ObjectUID string
+	App       string
+	// Project is zero when the object names none.
+	Project   ObjectKey
+	Recipient string
+	// FullName or RepoID says which repository.
+	FullName string
+	RepoID   int64
+	Members  []string
 }

@@ -88,7 +88,11 @@ const (
 	ReasonNotFoundOnce        Reason = "NotFoundOnce"
 	ReasonGone                Reason = "Gone"
 	ReasonNotAttempted        Reason = "NotAttempted"
-	ReasonSourceLeak          Reason = "SourceLeak"
+	// ReasonNoCommits: a pull request would bring nothing.
+	ReasonNoCommits Reason = "NoCommits"
+	// ReasonExpired: a request waited too long for a passing fault.
+	ReasonExpired    Reason = "Expired"
+	ReasonSourceLeak Reason = "SourceLeak"
 )
 
 // Reasons a push was refused (github-facts of git over HTTPS).

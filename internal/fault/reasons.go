@@ -38,6 +38,8 @@ const (
 	ReasonSecretNotFound    Reason = "SecretNotFound"
 	ReasonSecretKeyNotFound Reason = "SecretKeyNotFound"
 	ReasonInvalidPrivateKey Reason = "InvalidPrivateKey"
+	// ReasonInvalidBaseURL: spec.baseURL is no address of a REST API.
+	ReasonInvalidBaseURL Reason = "InvalidBaseURL"
 	// ReasonCredentialsRefused: the key does not belong to the App ID.
 	ReasonCredentialsRefused Reason = "CredentialsRefused"
 	// ReasonDuplicateApp: another GitHubApp has the same App ID and base URL.
@@ -55,6 +57,8 @@ const (
 	ReasonSourceIsDistribution  Reason = "SourceIsDistribution"
 	ReasonSourceChanged         Reason = "SourceChanged"
 	ReasonSourceRewritten       Reason = "SourceRewritten"
+	// ReasonInvalidHandOut: the source's ignore file cannot be read as one.
+	ReasonInvalidHandOut        Reason = "InvalidHandOut"
 	ReasonDistributionNameTaken Reason = "DistributionNameTaken"
 	ReasonDistributionMissing   Reason = "DistributionMissing"
 	ReasonDistributionDiverged  Reason = "DistributionDiverged"
@@ -88,6 +92,8 @@ const (
 	ReasonNotFoundOnce        Reason = "NotFoundOnce"
 	ReasonGone                Reason = "Gone"
 	ReasonNotAttempted        Reason = "NotAttempted"
+	// ReasonConversationLocked: the pull request takes no comments.
+	ReasonConversationLocked Reason = "ConversationLocked"
 	// ReasonNoCommits: a pull request would bring nothing.
 	ReasonNoCommits Reason = "NoCommits"
 	// ReasonExpired: a request waited too long for a passing fault.

@@ -1,15 +1,15 @@
 // Copyright The Sluice Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package github is the only importer of go-github and ghinstallation: clients
-// of a GitHub App and of its installations, and what GitHub's answers mean.
-// Repositories are addressed by id (R-CORE-08).
+// Package github is the only importer of go-github and ghinstallation: a
+// GitHub App, the clients of its installations, and what GitHub's answers
+// mean. Repositories are addressed by id (R-CORE-08). Every error is a
+// *fault.Error whose text and cause hold no token and no key (R-CORE-10).
 package github
 
 import (
 	"context"
 	"crypto/rsa"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,7 +19,6 @@ import (
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/golang-jwt/jwt/v4"
-	gh "github.com/google/go-github/v66/github"
 
 	"github.com/sluice-dev/sluice/internal/clock"
 	"github.com/sluice-dev/sluice/internal/domain"
@@ -29,49 +28,43 @@ import (
 // Credentials of a GitHub App.
 type Credentials struct {
 	AppID int64
-	// PrivateKey is PEM.
+	// PrivateKey is PEM, as GitHub hands it out.
 	PrivateKey []byte
-	// BaseURL of the REST API: https://api.github.com or
-	// https://HOST/api/v3.
+	// BaseURL of the REST API: https://api.github.com, or
+	// https://HOST/api/v3 on GitHub Enterprise Server.
 	BaseURL string
-}
-
-// Observation is one request, as it ended.
-type Observation struct {
-	Method   string
-	Route    string // the path with ids and names replaced
-	Status   int    // 0: no answer
-	Duration time.Duration
 }
 
 // Options of an App.
 type Options struct {
+	// Clock judges tokens, limits and waits; default the machine's.
 	Clock clock.Clock
 	// Transport under all clients; default http.DefaultTransport.
 	Transport http.RoundTripper
+	// UserAgent of all requests; default "sluice".
 	UserAgent string
-	// Observe is told of every request; may be nil.
-	Observe func(Observation)
+	// Observe is told of every request as it ended; may be nil. It is called
+	// from many goroutines.
+	Observe func(Request)
 }
 
-// App acts as a GitHub App on one server.
+// App acts as a GitHub App on one server. It is safe for concurrent use.
 type App struct {
 	id        int64
-	base      *url.URL
-	client    *gh.Client
-	transport http.RoundTripper
-	apps      *ghinstallation.AppsTransport
+	server    server
 	options   Options
+	signer    *signer
+	transport *transport
+	own       *http.Client // signs as the App
+	plain     *http.Client // sends what it is given
 
 	mu      sync.Mutex
 	clients map[string]*Client // by lower-case account login
 }
 
-// requestTimeout bounds one request; GitHub itself gives up after 10 s.
-const requestTimeout = 30 * time.Second
-
-// New returns an App. A key that is no RSA private key in PEM is refused with
-// reason InvalidPrivateKey; the key's text is in no message.
+// New returns an App; it asks GitHub nothing. A key that is no RSA private key
+// in PEM is Blocked with reason InvalidPrivateKey, a useless BaseURL Terminal
+// with InvalidBaseURL.
 func New(c Credentials, o Options) (*App, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -84,154 +77,224 @@ func New(c Credentials, o Options) (*App, error) {
 	}
 	key, err := jwt.ParseRSAPrivateKeyFromPEM(c.PrivateKey)
 	if err != nil {
+		// The parser's words may quote the key, so they are not passed on.
 		return nil, fault.New(fault.Blocked, fault.ReasonInvalidPrivateKey,
-			"the private key is not an RSA key in PEM: download a new one from the App's settings and store the file as it is")
+			"the private key is not an RSA key in PEM: generate one in the App's settings and store the file as it is")
 	}
-	base, err := url.Parse(strings.TrimSuffix(c.BaseURL, "/") + "/")
-	if err != nil || base.Host == "" {
-		return nil, fault.New(fault.Terminal, fault.ReasonGitHubRefused, "baseURL %q is no address: use https://api.github.com or https://HOST/api/v3", c.BaseURL)
-	}
-	a := &App{id: c.AppID, base: base, options: o, clients: map[string]*Client{}}
-	a.transport = &transport{next: o.Transport, clock: o.Clock, observe: o.Observe}
-	a.apps, err = ghinstallation.NewAppsTransportWithOptions(a.transport, c.AppID, ghinstallation.WithSigner(&signer{key: key, now: o.Clock.Now}))
+	server, err := parseServer(c.BaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the App's transport: %w", err)
+		return nil, err
 	}
-	a.apps.BaseURL = strings.TrimSuffix(base.String(), "/")
-	a.client = a.newClient(&http.Client{Transport: a.apps, Timeout: requestTimeout})
+	a := &App{id: c.AppID, server: server, options: o, signer: &signer{key: key, now: o.Clock.Now}, clients: map[string]*Client{}}
+	a.transport = &transport{next: o.Transport, clock: o.Clock, observe: o.Observe, prefix: strings.TrimSuffix(server.api.Path, "/")}
+	apps, err := a.jwtTransport()
+	if err != nil {
+		return nil, err
+	}
+	a.own = &http.Client{Transport: apps, Timeout: requestTimeout, CheckRedirect: a.checkRedirect}
+	a.plain = &http.Client{Transport: a.transport, Timeout: requestTimeout, CheckRedirect: a.checkRedirect}
 	return a, nil
 }
 
-// signer signs the App's JWT with our clock: 60 s in the past, at most 9
-// minutes ahead, as GitHub advises.
+// jwtTransport returns a transport that signs as the App.
+func (a *App) jwtTransport() (*ghinstallation.AppsTransport, error) {
+	t, err := ghinstallation.NewAppsTransportWithOptions(a.transport, a.id, ghinstallation.WithSigner(a.signer))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Retryable, fault.ReasonUnexpected, "setting up the App's transport failed")
+	}
+	t.BaseURL = a.server.root()
+	return t, nil
+}
+
+// signer signs the App's JWT by our clock, which ghinstallation would not
+// read: issued 60 s ago, for GitHub's may be behind, and ending well before the
+// ten minutes that GitHub allows.
 type signer struct {
 	key *rsa.PrivateKey
 	now func() time.Time
 }
 
+const (
+	jwtBackdated = time.Minute
+	jwtLifetime  = 8 * time.Minute
+)
+
+// Sign returns the signed token for the claims, with their times replaced.
 func (s *signer) Sign(claims jwt.Claims) (string, error) {
 	if registered, ok := claims.(*jwt.RegisteredClaims); ok {
-		now := s.now()
-		registered.IssuedAt = jwt.NewNumericDate(now.Add(-60 * time.Second))
-		registered.ExpiresAt = jwt.NewNumericDate(now.Add(8 * time.Minute))
+		now := s.now().Truncate(time.Second)
+		registered.IssuedAt = jwt.NewNumericDate(now.Add(-jwtBackdated))
+		registered.ExpiresAt = jwt.NewNumericDate(now.Add(jwtLifetime))
 	}
 	return jwt.NewWithClaims(jwt.SigningMethodRS256, claims).SignedString(s.key)
 }
 
-func (a *App) newClient(c *http.Client) *gh.Client {
-	client := gh.NewClient(c)
-	client.BaseURL = a.base
-	client.UserAgent = a.options.UserAgent
-	return client
+// noSuchApp says that nobody knows the App ID.
+func (a *App) noSuchApp() string {
+	return fmt.Sprintf("there is no App with ID %d on %s, or the private key is another App's: correct spec.appID or spec.baseURL", a.id, a.server.api.Host)
 }
 
-// Self returns the App as GitHub knows it, with its bot account.
+// Self returns the App as GitHub knows it, with its bot account. Credentials
+// that GitHub does not take are Blocked with reason CredentialsRefused.
 func (a *App) Self(ctx context.Context) (domain.AppInfo, error) {
-	app, _, err := a.client.Apps.Get(ctx, "")
+	var app struct {
+		ID          int64             `json:"id"`
+		Slug        string            `json:"slug"`
+		Name        string            `json:"name"`
+		Permissions map[string]string `json:"permissions"`
+		Events      []string          `json:"events"`
+	}
+	_, err := a.asApp(ctx, request{method: http.MethodGet, path: "app", out: &app, what: "the App"})
+	if fault.Is(err, fault.ReasonNotFound) {
+		return domain.AppInfo{}, fault.Wrap(err, fault.Blocked, fault.ReasonCredentialsRefused, "%s", a.noSuchApp())
+	}
 	if err != nil {
-		return domain.AppInfo{}, a.appFault(err)
+		return domain.AppInfo{}, err
 	}
-	info := domain.AppInfo{ID: app.GetID(), Slug: app.GetSlug(), Name: app.GetName(), Events: app.Events, Permissions: permissions(app.GetPermissions())}
-	if host := a.webHost(); host != "github.com" {
-		info.NoReplyHost = "users.noreply." + host
+	switch app.ID {
+	case a.id:
+	case 0:
+		return domain.AppInfo{}, a.classify(errNotGitHub, about{})
+	default:
+		return domain.AppInfo{}, fault.New(fault.Blocked, fault.ReasonCredentialsRefused,
+			"the private key belongs to App %d, not to App %d: correct spec.appID, or store a key of App %d", app.ID, a.id, a.id)
 	}
-	if info.ID != a.id {
-		return info, fault.New(fault.Blocked, fault.ReasonCredentialsRefused,
-			"the private key belongs to App %d, not to App %d: correct spec.appID, or store the key of App %d", info.ID, a.id, a.id)
-	}
-	bot, err := a.bot(ctx, info.Slug)
+	info := domain.AppInfo{ID: app.ID, Slug: app.Slug, Name: app.Name, Permissions: app.Permissions, Events: app.Events,
+		NoReplyHost: a.server.noReplyHost()}
+	info.BotUserID, err = a.bot(ctx, info.Slug)
 	if err != nil {
-		return info, err
+		return domain.AppInfo{}, err
 	}
-	info.BotUserID = bot
 	return info, nil
 }
 
-// bot returns the account id of the App's bot. The App's own token may not
-// read accounts everywhere, so an installation's is used when there is one.
+// bot returns the account id of the App's bot. The App's own credentials may
+// not read accounts, so an installation's are used; without any installation
+// it is read by nobody in particular, which a private server refuses.
 func (a *App) bot(ctx context.Context, slug string) (int64, error) {
-	login := slug + "[bot]"
-	reader := a.newClient(&http.Client{Transport: a.transport, Timeout: requestTimeout})
 	installations, err := a.Installations(ctx)
 	if err != nil {
 		return 0, err
 	}
+	var user struct {
+		ID int64 `json:"id"`
+	}
+	r := request{method: http.MethodGet, path: "users/" + url.PathEscape(slug+"[bot]"), out: &user, what: fmt.Sprintf("the account %s[bot]", slug)}
+	installed := false
 	for _, i := range installations {
-		if i.Suspended {
+		if i.Suspended || i.Account == "" {
 			continue
 		}
-		c, err := a.ForAccount(ctx, i.Account)
-		if err == nil {
-			reader = c.rest
+		installed = true
+		if _, err = a.client(i).do(ctx, r); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
-	// A login in a path is escaped: the brackets are part of it.
-	user, _, err := reader.Users.Get(ctx, url.PathEscape(login))
-	if err != nil {
-		return 0, a.appFault(err)
+	if !installed {
+		_, err = a.send(ctx, a.plain, "", r)
+		if refused(err) {
+			return 0, fault.Wrap(err, fault.Blocked, fault.ReasonAppNotInstalled,
+				"the App is not installed anywhere, and only an installation may read its bot account: install it on an account")
+		}
+		err = a.classify(err, r.about(""))
 	}
-	return user.GetID(), nil
+	if err == nil && user.ID == 0 {
+		err = a.classify(errNotGitHub, about{})
+	}
+	return user.ID, err
 }
 
-// Installations returns all of the App's installations.
+// refused reports whether GitHub answered that an anonymous reader may not:
+// not allowed, or out of the quota of the address.
+func refused(err error) bool {
+	return isStatus(err, http.StatusUnauthorized) || isStatus(err, http.StatusForbidden) || isStatus(err, http.StatusNotFound)
+}
+
+// installationAnswer is an installation as GitHub describes it.
+type installationAnswer struct {
+	ID      int64 `json:"id"`
+	Account struct {
+		ID    int64  `json:"id"`
+		Login string `json:"login"` // an enterprise has none
+	} `json:"account"`
+	SuspendedAt *time.Time        `json:"suspended_at"`
+	Permissions map[string]string `json:"permissions"`
+}
+
+func (i installationAnswer) domain() domain.Installation {
+	return domain.Installation{ID: i.ID, Account: i.Account.Login, AccountID: i.Account.ID, Suspended: i.SuspendedAt != nil, Permissions: i.Permissions}
+}
+
+// Installations returns all of the App's installations, suspended ones too, in
+// GitHub's order. An enterprise's has an empty Account.
 func (a *App) Installations(ctx context.Context) ([]domain.Installation, error) {
 	var all []domain.Installation
-	opts := &gh.ListOptions{PerPage: 100}
-	for {
-		page, resp, err := a.client.Apps.ListInstallations(ctx, opts)
+	for page := 1; page != 0; {
+		var list []installationAnswer
+		resp, err := a.asApp(ctx, request{method: http.MethodGet, path: fmt.Sprintf("app/installations?per_page=100&page=%d", page), out: &list,
+			what: "the App's installations"})
 		if err != nil {
-			return nil, a.appFault(err)
+			return nil, err
 		}
-		for _, i := range page {
-			all = append(all, installation(i))
+		for _, i := range list {
+			all = append(all, i.domain())
 		}
-		if resp.NextPage == 0 {
-			return all, nil
-		}
-		opts.Page = resp.NextPage
+		page = resp.NextPage
 	}
+	return all, nil
 }
 
-func installation(i *gh.Installation) domain.Installation {
-	return domain.Installation{ID: i.GetID(), Account: i.GetAccount().GetLogin(), AccountID: i.GetAccount().GetID(),
-		Suspended: i.SuspendedAt != nil, Permissions: permissions(i.GetPermissions())}
-}
-
-// ForAccount returns the client of the App's installation on an account.
-// A missing installation is Blocked with reason AppNotInstalled, a suspended
-// one with AppSuspended.
+// ForAccount returns the client of the App's installation on an organization
+// or user. A missing installation is Blocked with reason AppNotInstalled, a
+// suspended one with AppSuspended.
 func (a *App) ForAccount(ctx context.Context, login string) (*Client, error) {
-	key := strings.ToLower(login)
 	a.mu.Lock()
-	c := a.clients[key]
+	c := a.clients[strings.ToLower(login)]
 	a.mu.Unlock()
 	if c != nil {
 		return c, nil
 	}
-	found, _, err := a.client.Apps.FindOrganizationInstallation(ctx, login)
-	if isStatus(err, http.StatusNotFound) {
-		found, _, err = a.client.Apps.FindUserInstallation(ctx, login)
-	}
-	if isStatus(err, http.StatusNotFound) {
-		return nil, fault.Wrap(err, fault.Blocked, fault.ReasonAppNotInstalled,
-			"the App is not installed on %q: install it there, on its settings page", login)
-	}
+	found, err := a.find(ctx, login)
 	if err != nil {
-		return nil, a.appFault(err)
+		return nil, err
 	}
-	if found.SuspendedAt != nil {
+	if found.Suspended {
 		return nil, suspended(login)
 	}
-	c = a.newInstallationClient(found.GetID(), login)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.clients[key] = c
-	return c, nil
+	found.Account = login
+	return a.client(found), nil
 }
 
-func suspended(login string) *fault.Error {
-	return fault.New(fault.Blocked, fault.ReasonAppSuspended, "the App's installation on %q is suspended: an owner of %q can unsuspend it", login, login)
+// find looks an installation up by its account's login.
+func (a *App) find(ctx context.Context, login string) (domain.Installation, error) {
+	for _, kind := range []string{"orgs", "users"} {
+		var found installationAnswer
+		_, err := a.asApp(ctx, request{method: http.MethodGet, path: kind + "/" + url.PathEscape(login) + "/installation", out: &found,
+			what: fmt.Sprintf("the App's installation on %q", login)})
+		switch {
+		case err == nil && found.ID == 0:
+			return domain.Installation{}, a.classify(errNotGitHub, about{})
+		case err == nil:
+			return found.domain(), nil
+		case !fault.Is(err, fault.ReasonNotFound):
+			return domain.Installation{}, err
+		}
+	}
+	return domain.Installation{}, notInstalled(login)
+}
+
+// client returns the one client of an installation: its token and its limits
+// are shared by all who use it.
+func (a *App) client(i domain.Installation) *Client {
+	key := strings.ToLower(i.Account)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.clients[key]; c != nil && c.tokens.installation == i.ID {
+		return c
+	}
+	c := &Client{app: a, account: i.Account, tokens: newTokens(a, i.ID, i.Account)}
+	a.clients[key] = c
+	return c
 }
 
 // Forget drops the client of an account, so that its installation is looked up
@@ -242,55 +305,16 @@ func (a *App) Forget(login string) {
 	delete(a.clients, strings.ToLower(login))
 }
 
-func (a *App) newInstallationClient(id int64, login string) *Client {
-	tokens := ghinstallation.NewFromAppsTransport(a.apps, id)
-	tokens.BaseURL = a.apps.BaseURL
-	c := &Client{app: a, login: login, tokens: tokens}
-	c.rest = a.newClient(&http.Client{Transport: &freshToken{next: tokens, clock: a.options.Clock}, Timeout: requestTimeout, CheckRedirect: keepMethod})
-	return c
+// leaves reports whether an error says that the installation no longer serves.
+func leaves(err error) bool {
+	return fault.Is(err, fault.ReasonAppNotInstalled) || fault.Is(err, fault.ReasonAppSuspended)
 }
 
-// keepMethod refuses redirects that would turn a write into a read: Go follows
-// a 301 of a POST with a GET, which GitHub would answer with a list.
-func keepMethod(req *http.Request, via []*http.Request) error {
-	if len(via) >= 5 {
-		return errors.New("too many redirects")
-	}
-	if via[0].Method != req.Method {
-		return http.ErrUseLastResponse
-	}
-	return nil
-}
+// GitURL returns the address git uses for a repository, e.g.
+// https://github.com/owner/name.git.
+func (a *App) GitURL(fullName string) string { return a.server.gitURL(fullName) }
 
-// webHost is the host people and git use.
-func (a *App) webHost() string {
-	if a.base.Host == "api.github.com" {
-		return "github.com"
-	}
-	return a.base.Host
-}
-
-// GitURL returns the address git uses for a repository.
-func (a *App) GitURL(fullName string) string {
-	return a.base.Scheme + "://" + a.webHost() + "/" + fullName + ".git"
-}
+// GraphQLURL returns the address of the server's GraphQL API.
+func (a *App) GraphQLURL() string { return a.server.graphQLURL() }
 
 func (a *App) now() time.Time { return a.options.Clock.Now() }
-
-// permissions turns go-github's struct into words.
-func permissions(p *gh.InstallationPermissions) map[string]string {
-	m := map[string]string{}
-	if p == nil {
-		return m
-	}
-	for name, value := range map[string]*string{
-		"actions": p.Actions, "administration": p.Administration, "checks": p.Checks, "contents": p.Contents, "issues": p.Issues,
-		"members": p.Members, "metadata": p.Metadata, "pull_requests": p.PullRequests, "workflows": p.Workflows,
-		"organization_administration": p.OrganizationAdministration,
-	} {
-		if value != nil {
-			m[name] = *value
-		}
-	}
-	return m
-}

@@ -10,112 +10,120 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
-	"github.com/bradleyfalzon/ghinstallation/v2"
 	gh "github.com/google/go-github/v66/github"
 
 	"github.com/sluice-dev/sluice/internal/domain"
 	"github.com/sluice-dev/sluice/internal/fault"
 )
 
-// Client acts as one installation of an App.
+// Client acts as one installation of an App. It is safe for concurrent use.
 type Client struct {
-	app    *App
-	login  string
-	tokens *ghinstallation.Transport
-	rest   *gh.Client
+	app     *App
+	account string
+	tokens  *tokens
+	gate    gate
 }
 
-// Token returns an installation token that is valid now.
+// Token returns an installation token that is valid for ten minutes at least.
+// Never keep it: ask again.
 func (c *Client) Token(ctx context.Context) (string, error) {
-	token, err := c.tokens.Token(ctx)
-	return token, c.fault(err)
-}
-
-// fault classifies an error. What says that the installation changed, or that
-// its token no longer is taken, drops the client, so that the next caller
-// looks it up anew.
-func (c *Client) fault(err error) error {
-	err = classify(err, c.app.now(), c.login)
-	if fault.Is(err, fault.ReasonAppNotInstalled) || fault.Is(err, fault.ReasonAppSuspended) || fault.Is(err, fault.ReasonCredentialsRefused) {
-		c.app.Forget(c.login)
-	}
-	return err
-}
-
-// do sends one request and reads its answer into out, which may be nil.
-func (c *Client) do(ctx context.Context, method, path string, body, out any) (*gh.Response, error) {
-	req, err := c.rest.NewRequest(method, path, body)
+	m, err := c.tokens.get(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("making a request: %w", err)
+		return "", c.fault(err, about{account: c.account})
 	}
-	resp, err := c.rest.Do(ctx, req, out)
-	return resp, c.fault(err)
+	return m.text, nil
 }
 
-func byID(id int64, rest string, args ...any) string {
-	return fmt.Sprintf("repositories/%d", id) + fmt.Sprintf(rest, args...)
-}
+// byID returns the path of a repository, or of something below it.
+func byID(id int64, rest string) string { return fmt.Sprintf("repositories/%d%s", id, rest) }
 
-// Repository returns a repository by id. NotFound is no proof that it is gone.
+func named(id int64) string { return fmt.Sprintf("repository %d", id) }
+
+// Repository returns a repository by id. A 404 is Blocked with reason
+// NotFound, which is no proof that the repository is gone.
 func (c *Client) Repository(ctx context.Context, id int64) (domain.GitHubRepository, error) {
-	var r gh.Repository
-	_, err := c.do(ctx, http.MethodGet, byID(id, ""), nil, &r)
-	return repository(&r), err
+	return c.repository(ctx, request{method: http.MethodGet, path: byID(id, ""), what: named(id)})
 }
 
-// RepositoryByName returns the repository that has, or once had, that name:
-// compare the id, for a redirect may lead to it.
+// fullNames are owner/name. Everything else could lead to another path.
+var fullNames = regexp.MustCompile(`^[A-Za-z0-9_-]+/[A-Za-z0-9._-]+$`)
+
+// RepositoryByName returns the repository that has that name, or once had it:
+// compare the id or the name, for a redirect may lead to it.
 func (c *Client) RepositoryByName(ctx context.Context, fullName string) (domain.GitHubRepository, error) {
-	var r gh.Repository
-	_, err := c.do(ctx, http.MethodGet, "repos/"+fullName, nil, &r)
-	return repository(&r), err
+	if !fullNames.MatchString(fullName) || strings.HasSuffix(fullName, "/.") || strings.HasSuffix(fullName, "/..") {
+		return domain.GitHubRepository{}, fault.New(fault.Blocked, fault.ReasonNotFound, "%q is no name of a repository: write owner/name", fullName)
+	}
+	return c.repository(ctx, request{method: http.MethodGet, path: "repos/" + fullName, what: fmt.Sprintf("repository %q", fullName)})
 }
 
-func repository(r *gh.Repository) domain.GitHubRepository {
-	return domain.GitHubRepository{ID: r.GetID(), NodeID: r.GetNodeID(), FullName: r.GetFullName(), DefaultBranch: r.GetDefaultBranch(),
-		Private: r.GetPrivate(), Archived: r.GetArchived(), Fork: r.GetFork(), OwnerID: r.GetOwner().GetID(), OwnerLogin: r.GetOwner().GetLogin()}
+// repository does a request that is answered by a repository.
+func (c *Client) repository(ctx context.Context, r request) (domain.GitHubRepository, error) {
+	var out gh.Repository
+	r.out = &out
+	if _, err := c.do(ctx, r); err != nil {
+		return domain.GitHubRepository{}, err
+	}
+	if out.GetID() == 0 {
+		return domain.GitHubRepository{}, c.app.classify(errNotGitHub, about{})
+	}
+	return domain.GitHubRepository{ID: out.GetID(), NodeID: out.GetNodeID(), FullName: out.GetFullName(), DefaultBranch: out.GetDefaultBranch(),
+		Private: out.GetPrivate(), Archived: out.GetArchived(), Fork: out.GetFork(), OwnerID: out.GetOwner().GetID(), OwnerLogin: out.GetOwner().GetLogin()}, nil
 }
 
 // CreateRepository makes an empty repository in an organization: without
-// issues, wiki, projects or a first commit. A taken name is Blocked with
-// reason RepositoryNameTaken.
+// issues, wiki, projects or a first commit, so that a push fills it. A taken
+// name is Blocked with reason RepositoryNameTaken.
 func (c *Client) CreateRepository(ctx context.Context, org string, n domain.NewRepository) (domain.GitHubRepository, error) {
+	fullName := org + "/" + n.Name
 	body := map[string]any{"name": n.Name, "visibility": n.Visibility, "private": true,
 		"has_issues": false, "has_projects": false, "has_wiki": false, "auto_init": false}
-	var r gh.Repository
-	_, err := c.do(ctx, http.MethodPost, "orgs/"+url.PathEscape(org)+"/repos", body, &r)
-	var answer *gh.ErrorResponse
-	if errors.As(err, &answer) && strings.Contains(texts(answer), "already exists") {
-		return domain.GitHubRepository{}, fault.Wrap(err, fault.Blocked, fault.ReasonRepositoryNameTaken, "repository %q already exists", org+"/"+n.Name)
+	created, err := c.repository(ctx, request{method: http.MethodPost, path: "orgs/" + url.PathEscape(org) + "/repos", body: body,
+		what: fmt.Sprintf("making repository %q", fullName)})
+	var a *answer
+	if errors.As(err, &a) && a.status == http.StatusUnprocessableEntity && a.says("already exists") {
+		return created, fault.Wrap(err, fault.Blocked, fault.ReasonRepositoryNameTaken, "repository %q already exists: choose another name, or rename that one", fullName)
 	}
-	return repository(&r), err
+	return created, err
+}
+
+// SetDefaultBranch makes a branch that exists the repository's default one.
+func (c *Client) SetDefaultBranch(ctx context.Context, id int64, branch string) error {
+	_, err := c.do(ctx, request{method: http.MethodPatch, path: byID(id, ""), body: map[string]any{"default_branch": branch},
+		what: fmt.Sprintf("the default branch of %s", named(id))})
+	return err
 }
 
 // IsEmpty reports whether a repository has no commit: its commit list answers
 // 409 (R-DIST-05).
 func (c *Client) IsEmpty(ctx context.Context, id int64) (bool, error) {
 	var commits []json.RawMessage
-	_, err := c.do(ctx, http.MethodGet, byID(id, "/commits?per_page=1"), nil, &commits)
+	_, err := c.do(ctx, request{method: http.MethodGet, path: byID(id, "/commits?per_page=1"), out: &commits, what: named(id)})
 	if fault.Is(err, fault.ReasonRepositoryEmpty) {
 		return true, nil
 	}
 	return false, err
 }
 
-// Ref returns the object id of a ref such as heads/sync/main; found is false
-// when the ref, or everything, is missing.
+// Ref returns the object id of a ref such as heads/sync/main. found is false
+// when GitHub answers 404 (R-SYNC-04) or the repository is empty; it is not
+// asked again whether the repository itself is there, so read that first.
 func (c *Client) Ref(ctx context.Context, id int64, ref string) (sha string, found bool, err error) {
 	var r gh.Reference
-	_, err = c.do(ctx, http.MethodGet, byID(id, "/git/ref/%s", escapePath(ref)), nil, &r)
-	if fault.Is(err, fault.ReasonNotFound) || fault.Is(err, fault.ReasonRepositoryEmpty) {
+	_, err = c.do(ctx, request{method: http.MethodGet, path: byID(id, "/git/ref/"+escapePath(ref)), out: &r,
+		what: fmt.Sprintf("%s of %s", ref, named(id))})
+	switch {
+	case fault.Is(err, fault.ReasonNotFound), fault.Is(err, fault.ReasonRepositoryEmpty):
 		return "", false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return "", false, err
+	case r.GetRef() != "refs/"+ref:
+		return "", false, nil // a longer ref that starts alike
 	}
-	return r.GetObject().GetSHA(), r.GetRef() == "refs/"+ref, nil
+	return r.GetObject().GetSHA(), true, nil
 }
 
 // escapePath escapes each part of a path and keeps its slashes.
@@ -130,14 +138,17 @@ func escapePath(path string) string {
 // maxFiles is how many files GitHub lists of one comparison.
 const maxFiles = 300
 
-// Compare compares base...head. One commit a page keeps the answer small; the
-// files are those of the whole comparison.
+// Compare returns the three-dot comparison of two branches or object ids.
+// Branches without a common ancestor are Blocked with reason
+// UnrelatedHistories, a missing one with BranchMissing, named in the message.
 func (c *Client) Compare(ctx context.Context, id int64, base, head string) (domain.Comparison, error) {
 	var r gh.CommitsComparison
-	_, err := c.do(ctx, http.MethodGet, byID(id, "/compare/%s...%s?per_page=1&page=1", url.PathEscape(base), url.PathEscape(head)), nil, &r)
-	if fault.Is(err, fault.ReasonNotFound) {
-		return domain.Comparison{}, fault.Wrap(err, fault.Blocked, fault.ReasonBranchMissing,
-			"branch %q does not exist: push it again, or exclude the repository", base)
+	// One commit a page keeps the answer small; the files are on the first
+	// page, those of the whole comparison.
+	path := byID(id, "/compare/"+url.PathEscape(base)+"..."+url.PathEscape(head)+"?per_page=1&page=1")
+	_, err := c.do(ctx, request{method: http.MethodGet, path: path, out: &r, what: fmt.Sprintf("%s...%s of %s", base, head, named(id))})
+	if isStatus(err, http.StatusNotFound) {
+		return domain.Comparison{}, c.incomparable(ctx, err, id, base, head)
 	}
 	if err != nil {
 		return domain.Comparison{}, err
@@ -150,93 +161,39 @@ func (c *Client) Compare(ctx context.Context, id int64, base, head string) (doma
 	return cmp, nil
 }
 
-// PullRequest returns a pull request by number.
-func (c *Client) PullRequest(ctx context.Context, id int64, number int) (domain.GitHubPullRequest, error) {
-	var r gh.PullRequest
-	_, err := c.do(ctx, http.MethodGet, byID(id, "/pulls/%d", number), nil, &r)
-	return pullRequest(&r), err
-}
+var objectIDs = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
-func pullRequest(r *gh.PullRequest) domain.GitHubPullRequest {
-	state := domain.PullRequestOpen
-	switch {
-	case r.MergedAt != nil:
-		state = domain.PullRequestMerged
-	case r.GetState() == "closed":
-		state = domain.PullRequestClosed
+// incomparable says which of its meanings a comparison's 404 has: no common
+// ancestor, a missing branch, or the repository itself.
+func (c *Client) incomparable(ctx context.Context, cause error, id int64, base, head string) error {
+	var a *answer
+	if errors.As(cause, &a) && a.says("No common ancestor") {
+		return unrelated(cause, id)
 	}
-	return domain.GitHubPullRequest{Number: r.GetNumber(), State: state, HeadRef: r.GetHead().GetRef(), HeadSHA: r.GetHead().GetSHA(), BaseRef: r.GetBase().GetRef(),
-		URL: r.GetHTMLURL(), HeadRepositoryID: r.GetHead().GetRepo().GetID(), AuthorID: r.GetUser().GetID(), AuthorLogin: r.GetUser().GetLogin(), UpdatedAt: r.GetUpdatedAt().Time}
-}
-
-// FindOpenPullRequest returns the open pull request from head onto base within
-// a repository. GitHub's filter has been seen to match too much, so every
-// answer is looked at.
-func (c *Client) FindOpenPullRequest(ctx context.Context, repo domain.GitHubRepository, head, base string) (domain.GitHubPullRequest, bool, error) {
-	query := url.Values{"state": {"open"}, "head": {repo.OwnerLogin + ":" + head}, "base": {base}, "per_page": {"100"}}
-	var list []*gh.PullRequest
-	if _, err := c.do(ctx, http.MethodGet, byID(repo.ID, "/pulls?%s", query.Encode()), nil, &list); err != nil {
-		return domain.GitHubPullRequest{}, false, err
+	if _, err := c.Repository(ctx, id); err != nil {
+		return err
 	}
-	for _, r := range list {
-		pr := pullRequest(r)
-		if pr.HeadRef == head && pr.BaseRef == base && pr.HeadRepositoryID == repo.ID && pr.State == domain.PullRequestOpen {
-			return pr, true, nil
+	for _, branch := range []string{base, head} {
+		if objectIDs.MatchString(branch) {
+			continue
+		}
+		_, found, err := c.Ref(ctx, id, "heads/"+branch)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return branchMissing(cause, id, branch)
 		}
 	}
-	return domain.GitHubPullRequest{}, false, nil
+	return fault.Wrap(cause, fault.Blocked, fault.ReasonBranchMissing, "%s does not have both %s and %s any more", named(id), base, head)
 }
 
-// CreatePullRequest opens a pull request. When GitHub says that one is open
-// already, that one is returned; NoCommits when it would bring nothing.
-func (c *Client) CreatePullRequest(ctx context.Context, id int64, n domain.NewPullRequest) (domain.GitHubPullRequest, error) {
-	body := map[string]any{"title": cut(n.Title, maxTitle), "body": cut(n.Body, maxBody), "head": n.Head, "base": n.Base, "draft": n.Draft}
-	var r gh.PullRequest
-	_, err := c.do(ctx, http.MethodPost, byID(id, "/pulls"), body, &r)
-	var answer *gh.ErrorResponse
-	if errors.As(err, &answer) && strings.Contains(texts(answer), "A pull request already exists") {
-		repo, rerr := c.Repository(ctx, id)
-		if rerr != nil {
-			return domain.GitHubPullRequest{}, rerr
-		}
-		if pr, found, ferr := c.FindOpenPullRequest(ctx, repo, n.Head, n.Base); ferr != nil || found {
-			return pr, ferr
-		}
-	}
-	return pullRequest(&r), err
+func branchMissing(cause error, id int64, branch string) *fault.Error {
+	return fault.Wrap(cause, fault.Blocked, fault.ReasonBranchMissing,
+		"%s has no branch %q: push it, or exclude the repository from the project", named(id), branch)
 }
 
-// Lengths that GitHub takes, in characters.
-const (
-	maxTitle = 256
-	maxBody  = 65536
-)
-
-// cut shortens text to at most n characters and says so.
-func cut(text string, n int) string {
-	const more = "…"
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text
-	}
-	return string(runes[:n-len([]rune(more))]) + more
-}
-
-// Comment adds a comment to a pull request's conversation.
-func (c *Client) Comment(ctx context.Context, id int64, number int, body string) error {
-	_, err := c.do(ctx, http.MethodPost, byID(id, "/issues/%d/comments", number), map[string]any{"body": cut(body, maxBody)}, nil)
-	return err
-}
-
-// AddLabels adds labels to a pull request; labels that do not exist are made
-// by GitHub.
-func (c *Client) AddLabels(ctx context.Context, id int64, number int, labels []string) error {
-	_, err := c.do(ctx, http.MethodPost, byID(id, "/issues/%d/labels", number), map[string]any{"labels": labels}, nil)
-	return err
-}
-
-// SetDefaultBranch makes a branch the repository's default one.
-func (c *Client) SetDefaultBranch(ctx context.Context, id int64, branch string) error {
-	_, err := c.do(ctx, http.MethodPatch, byID(id, ""), map[string]any{"default_branch": branch}, nil)
-	return err
+func unrelated(cause error, id int64) *fault.Error {
+	return fault.Wrap(cause, fault.Blocked, fault.ReasonUnrelatedHistories,
+		"%s shares no history with what is handed out: it was not made from the distribution", named(id))
 }

@@ -60,12 +60,30 @@ func load(text []byte) (*Validator, error) {
 			v.operations[op.OperationID] = op
 		}
 	}
+	v.correct()
 	basic := doc.Components.Schemas["basic-error"]
 	if basic == nil {
 		return nil, fmt.Errorf("GitHub's description has no basic-error")
 	}
 	v.basicError = basic.Value
 	return v, nil
+}
+
+// correct mends what the description says and GitHub cannot mean: that the
+// account of a listed installation is a user AND an enterprise. Elsewhere in
+// the description it is either.
+func (v *Validator) correct() {
+	op := v.operations["apps/list-installations"]
+	if op == nil {
+		return
+	}
+	list, err := v.schema(op, http.StatusOK)
+	if err != nil || list == nil || list.Items == nil {
+		return
+	}
+	if account := list.Items.Value.Properties["account"]; account != nil {
+		account.Value.AnyOf, account.Value.AllOf = append(account.Value.AnyOf, account.Value.AllOf...), nil
+	}
 }
 
 // Validate returns what is wrong with an answer to an operation: the JSON

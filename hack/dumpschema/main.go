@@ -35,7 +35,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	out := filepath.Join(testdata, fmt.Sprintf("schema-%04d.sql", ledger.SchemaVersion()))
+	out := filepath.Join(testdata, fmt.Sprintf("schema-%04d.sql", ledger.SchemaVersion))
 	if _, err := os.Stat(out); err == nil {
 		return fmt.Errorf("%s is there already: a dump is made once, when its migration is new", out)
 	}

@@ -5,48 +5,43 @@ package ledger
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sluice-dev/sluice/internal/domain"
 )
 
-type execer interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
+// system is the actor of what nobody asked for.
+const system = "system"
 
-func audit(ctx context.Context, q execer, e domain.AuditEntry) error {
+func projectSubject(uid string) string  { return "project/" + uid }
+func repositorySubject(id int64) string { return fmt.Sprintf("repository/%d", id) }
+
+// audit appends an entry in the transaction of what it tells.
+func audit(ctx context.Context, q db, e domain.AuditEntry) error {
 	if e.Payload == nil {
 		e.Payload = map[string]any{}
 	}
-	var project *int64
-	if e.ProjectID != 0 {
-		project = &e.ProjectID
-	}
-	_, err := q.Exec(ctx, `INSERT INTO audit_log (actor, action, project_id, subject, payload, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		e.Actor, e.Action, project, e.Subject, e.Payload, e.At)
+	_, err := write(ctx, q, `INSERT INTO audit_log (actor, action, project_id, subject, payload, created_at) VALUES ($1, $2, nullif($3::bigint, 0), $4, $5, $6)`,
+		clean(e.Actor), e.Action, e.ProjectID, e.Subject, e.Payload, e.At)
 	return err
 }
 
-// Audit appends one entry (R-CORE-12).
+// Audit appends one entry (R-CORE-12). Steps that this package records write
+// theirs by themselves.
 func (l *Ledger) Audit(ctx context.Context, e domain.AuditEntry) error {
-	return l.fault(audit(ctx, l.pool, e))
+	return l.do(ctx, func(ctx context.Context, q db) error { return audit(ctx, q, e) })
 }
 
 // AuditEntries returns a project's entries in the order they were written.
+// They outlive the project.
 func (l *Ledger) AuditEntries(ctx context.Context, projectID int64) ([]domain.AuditEntry, error) {
-	rows, err := l.pool.Query(ctx, `SELECT actor, action, coalesce(project_id, 0), subject, payload, created_at FROM audit_log WHERE project_id = $1 ORDER BY id`, projectID)
-	if err != nil {
-		return nil, l.fault(err)
-	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (domain.AuditEntry, error) {
-		var e domain.AuditEntry
-		var at time.Time
-		err := r.Scan(&e.Actor, &e.Action, &e.ProjectID, &e.Subject, &e.Payload, &at)
-		e.At = at
-		return e, err
-	})
-	return list, l.fault(err)
+	return all(ctx, l, scanAudit, `SELECT actor, action, coalesce(project_id, 0), subject, payload, created_at
+		FROM audit_log WHERE project_id = $1 ORDER BY id`, projectID)
+}
+
+func scanAudit(row pgx.Row) (e domain.AuditEntry, err error) {
+	err = row.Scan(&e.Actor, &e.Action, &e.ProjectID, &e.Subject, &e.Payload, &e.At)
+	return e, err
 }

@@ -5,9 +5,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/sluice-dev/sluice/internal/domain"
 )
@@ -15,59 +12,58 @@ import (
 // maxFailing bounds the sample of failed and held repositories in a status.
 const maxFailing = 20
 
-// ProjectView returns everything a ProjectSync's status is made from.
-func (l *Ledger) ProjectView(ctx context.Context, uid string) (domain.ProjectView, error) {
-	var v domain.ProjectView
-	p, err := l.ProjectByUID(ctx, uid)
-	if err != nil {
-		return v, err
-	}
-	v.Project = p
-	if v.LastRequest, err = optional(scanRequest(l.pool.QueryRow(ctx, `SELECT `+requestColumns+` FROM sync_requests r WHERE r.project_id = $1
-		ORDER BY (r.answer = 'Waiting') DESC, r.created_at DESC, r.id DESC LIMIT 1`, p.ID))); err != nil {
-		return v, l.fault(err)
-	}
-	if v.LastPass, err = optional(scanPass(l.pool.QueryRow(ctx, `SELECT `+passColumns+` FROM passes a JOIN sync_requests q ON q.id = a.request_id
-		WHERE a.project_id = $1 AND a.finished_at IS NOT NULL ORDER BY a.id DESC LIMIT 1`, p.ID))); err != nil {
-		return v, l.fault(err)
-	}
-	active, found, err := l.ActivePass(ctx, p.ID)
-	if err != nil {
-		return v, err
-	}
-	if found {
-		v.ActivePass = &active
-		if err := l.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE settled_at IS NOT NULL), count(*) FROM pass_targets WHERE pass_id = $1`, active.ID).Scan(&v.Settled, &v.Targets); err != nil {
-			return v, l.fault(err)
+// shown are the rows that a project's status counts.
+const shown = `r.project_id = $1 AND r.listed AND NOT r.excluded AND r.released_at IS NULL`
+
+// ProjectView returns everything a ProjectSync's status is made from, as of one
+// moment.
+func (l *Ledger) ProjectView(ctx context.Context, uid string) (v domain.ProjectView, err error) {
+	err = l.snapshot(ctx, func(ctx context.Context, q db) error {
+		if v.Project, err = scanProject(q.QueryRow(ctx, `SELECT `+projectColumns+` FROM projects p WHERE p.uid = $1`, uid)); err != nil {
+			return err
 		}
-	}
-	if err := l.counts(ctx, &v); err != nil {
-		return v, err
-	}
-	rows, err := l.pool.Query(ctx, `SELECT `+repositoryColumns+` FROM repositories r
-		WHERE r.project_id = $1 AND r.listed AND NOT r.excluded AND r.released_at IS NULL AND r.full_name IS NOT NULL AND r.sync_outcome IN ('Failed', 'Held')
-		ORDER BY r.full_name LIMIT $2`, p.ID, maxFailing)
+		if v.LastRequest, err = optional(scanRequest(q.QueryRow(ctx, lastRequest, v.ID))); err != nil {
+			return err
+		}
+		if err := passes(ctx, q, &v); err != nil {
+			return err
+		}
+		if err := counts(ctx, q, &v); err != nil {
+			return err
+		}
+		v.Failing, err = collect(ctx, q, scanRepository, `SELECT `+repositoryColumns+` FROM repositories r
+			WHERE `+shown+` AND r.sync_outcome IN ('Failed', 'Held') ORDER BY coalesce(r.full_name, r.wanted_name), r.id LIMIT $2`, v.ID, maxFailing)
+		return err
+	})
 	if err != nil {
-		return v, l.fault(err)
+		return domain.ProjectView{}, err
 	}
-	v.Failing, err = collectRepositories(rows)
-	return v, l.fault(err)
+	return v, nil
 }
 
-// optional turns a row that may not be there into a pointer.
-func optional[T any](v T, err error) (*T, error) {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+// lastRequest is the waiting request, else the newest that was judged; one that
+// lost to another is shown only when there is no other.
+const lastRequest = `SELECT ` + requestColumns + ` FROM sync_requests r WHERE r.project_id = $1
+	ORDER BY r.answer = 'Waiting' DESC, r.answer = 'Superseded', r.created_at DESC, r.id DESC LIMIT 1`
+
+// passes fills in the pass under way and the last one finished.
+func passes(ctx context.Context, q db, v *domain.ProjectView) (err error) {
+	if v.LastPass, err = optional(scanPass(q.QueryRow(ctx, `SELECT `+passColumns+fromPasses+`
+		WHERE a.project_id = $1 AND a.finished_at IS NOT NULL ORDER BY a.id DESC LIMIT 1`, v.ID))); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, err
+	if v.ActivePass, err = optional(scanPass(q.QueryRow(ctx, `SELECT `+passColumns+fromPasses+`
+		WHERE a.project_id = $1 AND a.finished_at IS NULL`, v.ID))); err != nil || v.ActivePass == nil {
+		return err
 	}
-	return &v, nil
+	return q.QueryRow(ctx, `SELECT count(settled_at), count(*) FROM pass_targets WHERE pass_id = $1`, v.ActivePass.ID).Scan(&v.Settled, &v.Targets)
 }
 
-func (l *Ledger) counts(ctx context.Context, v *domain.ProjectView) error {
+// counts fills in the numbers of repositories and of their last outcomes
+// (R-SYNC-11).
+func counts(ctx context.Context, q db, v *domain.ProjectView) error {
 	c, o := &v.Repositories, &v.Outcomes
-	err := l.pool.QueryRow(ctx, `
+	return q.QueryRow(ctx, `
 		SELECT count(*),
 			count(*) FILTER (WHERE provision_status = 'OK' AND deleted_at IS NULL),
 			count(*) FILTER (WHERE locked_at IS NOT NULL),
@@ -76,21 +72,21 @@ func (l *Ledger) counts(ctx context.Context, v *domain.ProjectView) error {
 			count(*) FILTER (WHERE provision_status = 'Failed'),
 			count(*) FILTER (WHERE sync_outcome = 'Opened'), count(*) FILTER (WHERE sync_outcome = 'Updated'), count(*) FILTER (WHERE sync_outcome = 'UpToDate'),
 			count(*) FILTER (WHERE sync_outcome = 'Held'), count(*) FILTER (WHERE sync_outcome = 'Skipped'), count(*) FILTER (WHERE sync_outcome = 'Failed')
-		FROM repositories WHERE project_id = $1 AND listed AND NOT excluded AND released_at IS NULL`, v.ID).
+		FROM repositories r WHERE `+shown, v.ID).
 		Scan(&c.Total, &c.Live, &c.Locked, &c.Deleted, &c.Provisioned, &c.ProvisionFailed, &o.Opened, &o.Updated, &o.UpToDate, &o.Held, &o.Skipped, &o.Failed)
-	return l.fault(err)
 }
 
 // RepositoryView returns everything a RepoReconcile's status is made from.
-func (l *Ledger) RepositoryView(ctx context.Context, id int64) (domain.RepositoryView, error) {
-	r, err := l.Repository(ctx, id)
+func (l *Ledger) RepositoryView(ctx context.Context, id int64) (v domain.RepositoryView, err error) {
+	err = l.snapshot(ctx, func(ctx context.Context, q db) error {
+		if v.Repository, err = scanRepository(q.QueryRow(ctx, `SELECT `+repositoryColumns+` FROM repositories r WHERE r.id = $1`, id)); err != nil {
+			return err
+		}
+		v.PullRequests, err = collect(ctx, q, scanPullRequest, `SELECT `+pullRequestColumns+` FROM pull_requests WHERE repository_id = $1 ORDER BY branch`, id)
+		return err
+	})
 	if err != nil {
 		return domain.RepositoryView{}, err
 	}
-	rows, err := l.pool.Query(ctx, `SELECT repository_id, branch, number, state, url, updated_at FROM pull_requests WHERE repository_id = $1 ORDER BY branch`, id)
-	if err != nil {
-		return domain.RepositoryView{}, l.fault(err)
-	}
-	prs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[domain.PullRequest])
-	return domain.RepositoryView{Repository: r, PullRequests: prs}, l.fault(err)
+	return v, nil
 }

@@ -109,7 +109,7 @@ func (a *App) byStatus(r *answer, what about) *fault.Error {
 	case r.status == http.StatusConflict && r.says("Repository is empty"):
 		return fault.Wrap(r, fault.Blocked, fault.ReasonRepositoryEmpty, "%s is empty: push a first commit to it", what.what)
 	case r.status >= 500:
-		return fault.Wrap(r, fault.Retryable, fault.ReasonGitHubUnreachable, "GitHub at %s answers %d", a.server.api.Host, r.status)
+		return fault.Wrap(r, fault.Retryable, fault.ReasonGitHubUnreachable, "GitHub at %s cannot answer now: %s", a.server.api.Host, r.Error())
 	case r.status == http.StatusRequestTimeout || r.status == http.StatusConflict:
 		return fault.Wrap(r, fault.Retryable, fault.ReasonGitHubRefused, "GitHub could not do it now (%s): %s", what.what, r.Error())
 	case r.status < 400:

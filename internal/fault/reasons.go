@@ -52,11 +52,11 @@ const (
 
 // Reasons about the source and the distribution.
 const (
-	ReasonSourceNotFound        Reason = "SourceNotFound"
-	ReasonSourceBranchMissing   Reason = "SourceBranchMissing"
-	ReasonSourceIsDistribution  Reason = "SourceIsDistribution"
-	ReasonSourceChanged         Reason = "SourceChanged"
-	ReasonSourceRewritten       Reason = "SourceRewritten"
+	ReasonSourceNotFound       Reason = "SourceNotFound"
+	ReasonSourceBranchMissing  Reason = "SourceBranchMissing"
+	ReasonSourceIsDistribution Reason = "SourceIsDistribution"
+	ReasonSourceChanged        Reason = "SourceChanged"
+	ReasonSourceRewritten      Reason = "SourceRewritten"
 	// ReasonInvalidHandOut: the source's ignore file cannot be read as one.
 	ReasonInvalidHandOut        Reason = "InvalidHandOut"
 	ReasonDistributionNameTaken Reason = "DistributionNameTaken"

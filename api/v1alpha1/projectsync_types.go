@@ -31,56 +31,66 @@ const (
 
 // ProjectSyncSpec is one project: a source, its distribution, who receives it,
 // and the wish to sync.
+// +kubebuilder:validation:XValidation:rule="!has(self.pullRequest) || !has(self.pullRequest.branchPrefix) || self.source.branches.all(b, !b.startsWith(self.pullRequest.branchPrefix) && !self.pullRequest.branchPrefix.startsWith(b + '/'))",message="a branch of source.branches collides with pullRequest.branchPrefix, whose branches are overwritten by syncs: choose another branchPrefix"
+// +kubebuilder:validation:XValidation:rule="!has(self.distribution) || !has(self.distribution.repository) || self.distribution.repository.lowerAscii() != self.source.repository.lowerAscii()",message="distribution.repository must be another repository than source.repository: receivers never learn of the source"
+// +kubebuilder:validation:XValidation:rule="!has(self.repositories) || !has(self.repositories.list) || self.repositories.list.all(r, !has(r.repository) || r.repository.lowerAscii() != self.source.repository.lowerAscii())",message="repositories.list names the source as somebody's repository: remove that entry"
+// +kubebuilder:validation:XValidation:rule="!has(self.repositories) || !has(self.repositories.list) || !has(self.distribution) || !has(self.distribution.repository) || self.repositories.list.all(r, !has(r.repository) || r.repository.lowerAscii() != self.distribution.repository.lowerAscii())",message="repositories.list names the distribution as somebody's repository: remove that entry"
+// +kubebuilder:validation:XValidation:rule="(!has(self.repositories) || !has(self.repositories.organization)) && (!has(oldSelf.repositories) || !has(oldSelf.repositories.organization)) || (has(self.repositories) && has(self.repositories.organization) ? self.repositories.organization : self.source.repository.split('/')[0]).lowerAscii() == (has(oldSelf.repositories) && has(oldSelf.repositories.organization) ? oldSelf.repositories.organization : oldSelf.source.repository.split('/')[0]).lowerAscii()",message="repositories.organization is immutable (left out it is the source's owner): make another ProjectSync for another organization"
 type ProjectSyncSpec struct {
-	// AppRef names the GitHubApp that does the work. Immutable once the
-	// distribution is built.
+	// AppRef names the GitHubApp that does the work. One of its grants must
+	// allow this namespace the source, the organizations and the repositories.
+	// Immutable once the distribution is built.
 	AppRef AppReference `json:"appRef"`
 	// Stage: Draft builds and syncs the distribution only; Published makes or
-	// adopts the repositories too; Archived stops all new work. Never back to
-	// Draft.
+	// adopts the repositories too; Archived stops all new work (R-DIST-14).
+	// Never back to Draft. Default Draft.
 	// +kubebuilder:default=Draft
 	// +kubebuilder:validation:XValidation:rule="self != 'Draft' || oldSelf == 'Draft'",message="stage never goes back to Draft: use Archived to stop work, or suspend"
 	// +optional
 	Stage Stage `json:"stage,omitempty"`
-	// Suspend pauses outgoing work. Incoming events are still recorded.
+	// Suspend pauses outgoing work: pushes and pull requests wait, a running
+	// pass stops within one repository. Incoming events are still recorded.
+	// Default false.
 	// +kubebuilder:default=false
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 	// DeletionPolicy: Retain marks the rows released, so that a project
-	// proven the same can take them back; Purge deletes them. Neither calls
-	// GitHub (R-CORE-07).
+	// proven the same can take them back, and deletes them after 90 days;
+	// Purge deletes them at once. Neither calls GitHub (R-CORE-07, R-DIST-13).
+	// Default Retain.
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Source repository. Receivers never learn of it.
 	Source Source `json:"source"`
 	// Distribution repository: the private copy that receivers get pushes
-	// from.
+	// from. It is never deleted (R-CORE-07).
 	// +optional
 	Distribution *Distribution `json:"distribution,omitempty"`
 	// Repositories downstream, and how they are made.
 	// +optional
 	Repositories *Repositories `json:"repositories,omitempty"`
-	// Deadline of all repositories without one of their own.
+	// Deadline of all repositories without one of their own (R-DL-01). Default
+	// none.
 	// +optional
 	Deadline *Deadline `json:"deadline,omitempty"`
-	// ProtectedFiles are restored when somebody changes them (R-PROT-01).
-	// They have no effect yet.
+	// ProtectedFiles are restored when somebody changes them (R-PROT-01), as
+	// exact paths. No effect yet.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=set
 	// +optional
 	ProtectedFiles []FilePath `json:"protectedFiles,omitempty"`
-	// Protection of the default branch. It has no effect yet.
+	// Protection of the default branch. No effect yet.
 	// +optional
 	Protection *Protection `json:"protection,omitempty"`
-	// Runs of CI. They have no effect yet.
+	// Runs of CI that count. No effect yet.
 	// +optional
 	Runs *ProjectRuns `json:"runs,omitempty"`
-	// Reconcile holds the defaults of all its repositories. It has no effect
-	// yet.
+	// Reconcile holds the defaults of all its repositories. No effect yet.
 	// +optional
 	Reconcile *ReconcileSettings `json:"reconcile,omitempty"`
-	// Notifications say who is told what. They have no effect yet.
+	// Notifications say which channel of the GitHubApp is told what. No effect
+	// yet.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=channel
@@ -90,7 +100,7 @@ type ProjectSyncSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	PullRequest *PullRequest `json:"pullRequest,omitempty"`
-	// Sync holds the wish to sync.
+	// Sync holds the wish to sync, and how it is carried out.
 	// +optional
 	Sync *Sync `json:"sync,omitempty"`
 }
@@ -99,12 +109,13 @@ type ProjectSyncSpec struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.history) && self.history == 'Whole') || (!has(self.overlayDirectory) && !has(self.ignoreFile))",message="overlayDirectory and ignoreFile work with history Squash only: Whole hands the history out unchanged"
 type Source struct {
 	// Repository as owner/name. It may change only to another name of the
-	// same repository.
+	// same repository: to follow a rename. A distribution is never a source
+	// (R-DIST-03).
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]{1,100}$') && !self.matches(r'(?i)(/[.]{1,2}|[.]git)$')`,message="write the repository as owner/name: without https://, without .git"
 	Repository string `json:"repository"`
-	// Branches handed out; the first is the default branch. Immutable once
-	// the distribution is built.
+	// Branches handed out, in this order; the first is the default branch.
+	// Immutable once the distribution is built (R-DIST-11). Default [main].
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule="self.all(b, self.exists_one(c, c == b))",message="each branch may be listed once"
@@ -114,22 +125,25 @@ type Source struct {
 	Branches []Branch `json:"branches,omitempty"`
 	// History: Squash hands each state out as one commit, without the
 	// source's history; Whole hands the branches out with it (R-DIST-07).
-	// Immutable once the distribution is built.
+	// Immutable once the distribution is built (R-DIST-11). Default Squash.
 	// +kubebuilder:validation:Enum=Squash;Whole
 	// +kubebuilder:default=Squash
 	// +optional
 	History string `json:"history,omitempty"`
-	// Interval at which the heads are read for trigger OnPush. It has no
-	// effect yet.
+	// Interval at which the heads are read for trigger OnPush, as a duration
+	// of at least 1m. Default 10m. No effect yet.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m')`,message="write a duration of at least 1m, such as 10m"
 	// +kubebuilder:default="10m"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// OverlayDirectory is merged over the root of what is handed out, and
-	// removed (R-DIST-08). Squash only.
+	// removed (R-DIST-08), such as student. Default none. Squash only.
 	// +optional
 	OverlayDirectory FilePath `json:"overlayDirectory,omitempty"`
-	// IgnoreFile lists paths that are not handed out, one a line
-	// (R-DIST-08). Squash only.
+	// IgnoreFile names the file that lists paths which are not handed out, one
+	// a line (R-DIST-08), such as .studentignore. Default none. Squash only.
 	// +optional
 	IgnoreFile FilePath `json:"ignoreFile,omitempty"`
 }
@@ -137,14 +151,14 @@ type Source struct {
 // Distribution is the private copy of what is handed out.
 type Distribution struct {
 	// Repository as owner/name. Default: the source's owner and
-	// <metadata.name>-squashed (-dist under Whole), with a suffix when taken.
-	// An explicit name never gets a suffix.
+	// <metadata.name>-squashed (-dist under Whole), with a suffix -2 to -20
+	// when taken (R-DIST-05). A name written here never gets a suffix.
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]{1,100}$') && !self.matches(r'(?i)(/[.]{1,2}|[.]git)$')`,message="write the repository as owner/name: without https://, without .git"
 	// +optional
 	Repository string `json:"repository,omitempty"`
-	// TakeoverFrom names the installation whose claim on the distribution is
-	// taken over. It has no effect yet.
+	// TakeoverFrom is the id of the installation of this operator whose claim
+	// on the distribution is taken over. No effect yet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -153,10 +167,10 @@ type Distribution struct {
 
 // Repositories says who receives the project, and how their repositories are
 // made.
+// +kubebuilder:validation:XValidation:rule="has(self.provision) || !has(self.list) || self.list.all(r, has(r.repository) || (has(r.exclude) && r.exclude))",message="an entry of list without repository needs provision, which says how its repository is made: write the entry's repository, or provision.nameTemplate"
 type Repositories struct {
-	// Organization in which repositories are made. Default: the source's
-	// owner. Immutable.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="organization is immutable: make another ProjectSync for another organization"
+	// Organization in which repositories are made, as a login. Default: the
+	// source's owner. Immutable.
 	// +optional
 	Organization Login `json:"organization,omitempty"`
 	// Provision says how missing repositories are made. Absent: only
@@ -164,58 +178,64 @@ type Repositories struct {
 	// +optional
 	Provision *Provision `json:"provision,omitempty"`
 	// Unrelated says what to do with a repository that shares no history with
-	// the distribution: Refuse fails it; Overlay lays the files over its own.
-	// Overlay has no effect yet.
+	// the distribution: Refuse fails it, reason UnrelatedHistories; Overlay
+	// lays the files over its own. Default Refuse. Overlay has no effect yet.
 	// +kubebuilder:validation:Enum=Refuse;Overlay
 	// +kubebuilder:default=Refuse
 	// +optional
 	Unrelated string `json:"unrelated,omitempty"`
-	// OnRemoval says what becomes of a repository that leaves: Keep leaves
-	// GitHub alone, Revoke takes the access away. Revoke has no effect yet.
+	// OnRemoval says what becomes of a repository that leaves the list: Keep
+	// leaves GitHub alone, Revoke takes its members' access away (R-INV-04).
+	// Default Keep. Revoke has no effect yet.
 	// +kubebuilder:validation:Enum=Keep;Revoke
 	// +kubebuilder:default=Keep
 	// +optional
 	OnRemoval string `json:"onRemoval,omitempty"`
-	// ConfirmRemoval confirms that this many repositories leave at once. It
-	// has no effect yet.
+	// ConfirmRemoval confirms that this many repositories leave at once, where
+	// RemovalNeedsConfirmation asks for it. No effect yet.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	ConfirmRemoval *int32 `json:"confirmRemoval,omitempty"`
-	// Objects bounds how many RepoReconciles are made.
+	// Objects says how many RepoReconciles are made.
 	// +optional
 	Objects *Objects `json:"objects,omitempty"`
-	// List of recipients, at most 1,000.
+	// List of recipients, at most 1,000, keyed by recipient. That no two name
+	// the same repository is checked at run time (DuplicateRepositories).
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=recipient
 	// +optional
 	List []Recipient `json:"list,omitempty"`
-	// ListFrom reads more recipients from ConfigMaps (CSV). It has no effect
-	// yet.
+	// ListFrom reads more recipients from ConfigMaps, as CSV with the columns
+	// of list. No effect yet.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	ListFrom []ListSource `json:"listFrom,omitempty"`
-	// Selector adopts existing repositories by what they are. It has no
-	// effect yet.
+	// Selector adopts existing repositories by what they are. No effect yet.
 	// +optional
 	Selector *RepositorySelector `json:"selector,omitempty"`
 }
 
 // Provision says how a missing repository is made.
 type Provision struct {
-	// NameTemplate makes the repository's name: {{ .recipient }} and
-	// {{ .project }} are known.
+	// NameTemplate makes the repository's name, such as
+	// lab1-{{ .recipient }}. It knows {{ .recipient }}, the entry's key, and
+	// {{ .project }}, this object's name; the first must be there.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule="self.contains('.recipient')",message="nameTemplate must contain {{ .recipient }}, or all repositories would have one name"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'[{][{] *[.]recipient *[}][}]')`,message="nameTemplate must hold {{ .recipient }}, or all repositories would have one name"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([A-Za-z0-9._-]|[{][{] *[.](recipient|project) *[}][}])+$')`,message="nameTemplate may hold letters, digits, . _ - and the fields {{ .recipient }} and {{ .project }}, nothing else"
 	NameTemplate string `json:"nameTemplate"`
-	// Visibility of made repositories.
+	// Visibility of made repositories: Private, or Internal to the enterprise.
+	// Default Private.
 	// +kubebuilder:validation:Enum=Private;Internal
 	// +kubebuilder:default=Private
 	// +optional
 	Visibility string `json:"visibility,omitempty"`
-	// Permission of invited members (R-PRIV-05). It has no effect yet.
+	// Permission of invited members, never more than Push (R-PRIV-05). Default
+	// Push. No effect yet: invitations are not sent in this version.
 	// +kubebuilder:validation:Enum=Pull;Triage;Push
 	// +kubebuilder:default=Push
 	// +optional
@@ -224,8 +244,9 @@ type Provision struct {
 
 // Objects bounds how many RepoReconciles a project makes.
 type Objects struct {
-	// Limit of RepoReconciles. Repositories beyond it are worked on all the
-	// same; the limit stops creation only.
+	// Limit of RepoReconciles, in objects. Repositories beyond it are worked
+	// on all the same; the limit stops creation only and deletes nothing.
+	// Default 1000.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
 	// +kubebuilder:default=1000
@@ -236,31 +257,31 @@ type Objects struct {
 // Recipient is one entry of the list: who receives, in which repository.
 type Recipient struct {
 	// Recipient is the entry's key: a person's or group's short name.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$')`,message="write a recipient with letters, digits and . _ - between them: repository names and labels are made from it"
 	Recipient string `json:"recipient"`
-	// Members who work in the repository. Recorded; invitations are not sent
-	// yet.
+	// Members who work in the repository. They are recorded; no effect yet:
+	// invitations are not sent in this version.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map
 	// +listMapKey=login
 	// +optional
 	Members []Member `json:"members,omitempty"`
-	// Repository that exists already, as owner/name: it is adopted. Without
-	// it, one is made by provision.
+	// Repository that exists already, as owner/name: it is adopted, never
+	// made. Left out, one is made by provision.
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]{1,100}$') && !self.matches(r'(?i)(/[.]{1,2}|[.]git)$')`,message="write the repository as owner/name: without https://, without .git"
 	// +optional
 	Repository string `json:"repository,omitempty"`
-	// Deadline of this repository alone.
+	// Deadline of this repository alone, instead of the project's (R-DL-12).
 	// +optional
 	Deadline *Deadline `json:"deadline,omitempty"`
-	// Exclude keeps the entry and does no work on its repository.
+	// Exclude keeps the entry and does no work on its repository. Default
+	// false.
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 	// Test marks a repository of the staff's own, left out of counts
-	// (R-PROV-11). It has no effect yet.
+	// (R-PROV-11). Default false. No effect yet.
 	// +optional
 	Test bool `json:"test,omitempty"`
 }
@@ -283,36 +304,44 @@ type ConfigMapKeyReference struct {
 	Key string `json:"key"`
 }
 
-// RepositorySelector adopts existing repositories by what they are.
+// RepositorySelector adopts existing repositories by what they are. It never
+// yields a source, a distribution or an archived repository.
+// +kubebuilder:validation:XValidation:rule="(has(self.names) && size(self.names) > 0) || (has(self.topics) && size(self.topics) > 0) || (has(self.properties) && size(self.properties) > 0)",message="a selector must choose by names, topics or properties: for every repository of the organization write names: [\"*\"]"
 type RepositorySelector struct {
-	// Names as patterns with *.
+	// Names as patterns with *, such as svc-*: one of them must match. No
+	// effect yet.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=100
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9._*-]+$`
 	// +listType=set
 	// +optional
 	Names []string `json:"names,omitempty"`
-	// Topics a repository must have, all of them.
+	// Topics a repository must have, all of them. No effect yet.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=50
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9][a-z0-9-]*$`
 	// +listType=set
 	// +optional
 	Topics []string `json:"topics,omitempty"`
-	// Properties are custom properties a repository must have.
+	// Properties are custom properties a repository must have, all of them. No
+	// effect yet.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
-	// ExcludeNames as patterns with *.
+	// ExcludeNames as patterns with *: none of them may match. No effect yet.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=100
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9._*-]+$`
 	// +listType=set
 	// +optional
 	ExcludeNames []string `json:"excludeNames,omitempty"`
-	// IncludeForks too.
+	// IncludeForks too. Default false. No effect yet.
 	// +optional
 	IncludeForks bool `json:"includeForks,omitempty"`
-	// MaxRepositories the selector may match; above it nothing is touched.
+	// MaxRepositories the selector may match; above it nothing is touched
+	// (TooManyRepositories). No effect yet.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	MaxRepositories int32 `json:"maxRepositories"`
@@ -332,8 +361,8 @@ type Property struct {
 
 // Protection of a repository's default branch.
 type Protection struct {
-	// Mode: Ruleset forbids force pushes and deletion (R-PROV-10), None does
-	// nothing.
+	// Mode: Ruleset forbids force pushes and deletion of the default branch
+	// (R-PROV-10), None does nothing. Default None. Ruleset has no effect yet.
 	// +kubebuilder:validation:Enum=Ruleset;None
 	// +kubebuilder:default=None
 	// +optional
@@ -342,13 +371,14 @@ type Protection struct {
 
 // ProjectRuns say which CI runs count.
 type ProjectRuns struct {
-	// GradedWorkflow is the file name of the workflow whose runs count.
+	// GradedWorkflow is the file name of the workflow whose runs count, such
+	// as grading.yml. No effect yet.
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	GradedWorkflow string `json:"gradedWorkflow,omitempty"`
 	// FinalReview is dispatched at the definitive freeze when Enabled
-	// (R-DISP-01).
+	// (R-DISP-01). Default Disabled. No effect yet.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Disabled
 	// +optional
@@ -357,11 +387,11 @@ type ProjectRuns struct {
 
 // Notification says what a channel is told.
 type Notification struct {
-	// Channel of the GitHubApp.
+	// Channel of the GitHubApp, by name. No effect yet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel"`
-	// On which occasions.
+	// On which occasions: PassEnded, Held, Failed. No effect yet.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +listType=set
@@ -375,51 +405,60 @@ type NotificationOccasion string
 // PullRequest shapes the pull requests of a sync.
 type PullRequest struct {
 	// BranchPrefix of the branch that a pull request comes from: sync/main
-	// onto main. Immutable.
-	// +kubebuilder:validation:MinLength=1
+	// onto main. Syncs overwrite branches with this prefix (R-SYNC-05).
+	// Immutable. Default sync/.
 	// +kubebuilder:validation:MaxLength=50
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([A-Za-z0-9_][A-Za-z0-9._-]*/)+$') && !self.matches(r'[.][.]|[.]/|[.]lock/') && !self.startsWith('refs/')`,message="write branchPrefix as the start of a branch name that ends in a slash, such as sync/"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="branchPrefix is immutable: open pull requests come from branches named by it"
 	// +kubebuilder:default="sync/"
 	// +optional
 	BranchPrefix string `json:"branchPrefix,omitempty"`
-	// Title template: {{ .branch }}, {{ .sha }} and {{ .project }} are known.
+	// Title template. It knows {{ .branch }}, {{ .sha }}, which is the
+	// distribution's short one (R-PR-04), and {{ .project }}. Default
+	// "Update {{ .branch }} to {{ .sha }}".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule=`self.findAll(r'[{][{]|[}][}]').size() == 2 * self.findAll(r'[{][{] *[.](branch|sha|project) *[}][}]').size()`,message="title knows {{ .branch }}, {{ .sha }} and {{ .project }} only: write no other {{ or }}"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x00-\x1f]')`,message="title must be one line"
 	// +optional
 	Title string `json:"title,omitempty"`
-	// Body template: the title's fields, {{ .files }} and {{ .count }}.
+	// Body template. It knows the title's fields, {{ .files }}, a list of at
+	// most 50 changed files, and {{ .count }}, their number in words. Default:
+	// a short text that says what to do with the pull request.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=10000
+	// +kubebuilder:validation:XValidation:rule=`self.findAll(r'[{][{]|[}][}]').size() == 2 * self.findAll(r'[{][{] *[.](branch|sha|project|files|count) *[}][}]').size()`,message="body knows {{ .branch }}, {{ .sha }}, {{ .project }}, {{ .files }} and {{ .count }} only: write no other {{ or }}"
 	// +optional
 	Body string `json:"body,omitempty"`
-	// Labels put on new pull requests.
+	// Labels put on new pull requests. GitHub makes those that are missing.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=50
 	// +listType=set
 	// +optional
 	Labels []string `json:"labels,omitempty"`
-	// Reviewers asked. They have no effect yet.
+	// Reviewers asked on new pull requests, as logins. No effect yet.
 	// +kubebuilder:validation:MaxItems=15
 	// +listType=set
 	// +optional
 	Reviewers []Login `json:"reviewers,omitempty"`
-	// Assignees of new pull requests. They have no effect yet.
+	// Assignees of new pull requests, as logins. No effect yet.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=set
 	// +optional
 	Assignees []Login `json:"assignees,omitempty"`
 	// Draft pull requests. Private repositories on GitHub Free refuse them.
+	// Default false.
 	// +optional
 	Draft bool `json:"draft,omitempty"`
-	// Announce an update of an open pull request with a comment (R-PR-03).
+	// Announce says how an update of an open pull request is told: Comment on
+	// it (R-PR-03), or None. Default Comment.
 	// +kubebuilder:validation:Enum=Comment;None
 	// +kubebuilder:default=Comment
 	// +optional
 	Announce string `json:"announce,omitempty"`
 	// WhenEmpty says what becomes of a pull request that no longer brings
-	// anything: Close or Leave. It has no effect yet.
+	// anything: Close or Leave. Default Close. No effect yet: it is left open.
 	// +kubebuilder:validation:Enum=Close;Leave
 	// +kubebuilder:default=Close
 	// +optional
@@ -429,40 +468,49 @@ type PullRequest struct {
 // Sync holds the wish to sync.
 type Sync struct {
 	// Request asks for one sync: any new value; the same value never runs
-	// twice. A date does well.
+	// twice. A date does well. The annotation sluice.dev/sync-requested-at
+	// does the same.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]+$`
 	// +optional
 	Request string `json:"request,omitempty"`
-	// RequestedBy is recorded as claimed.
+	// RequestedBy says who asks. It is recorded as claimed, not checked.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]+$`
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
-	// Trigger of syncs that nobody asks for. Only Manual has an effect yet.
+	// Trigger of syncs that nobody asks for (R-REQ-08). Default Manual. OnPush
+	// and Schedule have no effect yet.
 	// +optional
 	Trigger *Trigger `json:"trigger,omitempty"`
 	// Concurrency is how many repositories are in API work at once
-	// (R-SYNC-02).
+	// (R-SYNC-02). Default 4.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	// +kubebuilder:default=4
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
 	// Force lets that exact head of a repository's sync branch be
-	// overwritten. It has no effect yet.
+	// overwritten; any other stays held. No effect yet.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=repository
 	// +optional
 	Force []ForcedHead `json:"force,omitempty"`
-	// Waves bring a sync out in parts. They have no effect yet.
+	// Waves bring a sync out in parts, cumulatively over the repositories
+	// fixed at its start. No effect yet.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Waves []Wave `json:"waves,omitempty"`
-	// MaxFailures ends a pass early: a number or a percentage. It has no
+	// MaxFailures ends a pass early when more repositories failed: a number,
+	// or a percentage such as 10%. Left out, a pass goes on (R-CORE-15). No
 	// effect yet.
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule=`type(self) == string ? string(self).matches(r'^(100|[1-9]?[0-9])%$') : (int(self) >= 0 && int(self) <= 100000)`,message="write maxFailures as a number from 0 to 100000, or as a percentage such as 10%"
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }
@@ -472,22 +520,27 @@ type Sync struct {
 // +kubebuilder:validation:XValidation:rule="self.type == 'OnPush' || !has(self.onPush)",message="onPush goes with type OnPush only"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Schedule' ? has(self.schedule) : !has(self.schedule)",message="set schedule exactly when type is Schedule"
 type Trigger struct {
-	// Type: Manual, OnPush or Schedule.
+	// Type: Manual waits to be asked, OnPush syncs after a push to the source,
+	// Schedule at set times. Default Manual.
 	// +kubebuilder:validation:Enum=Manual;OnPush;Schedule
 	// +kubebuilder:default=Manual
 	// +unionDiscriminator
 	Type string `json:"type"`
-	// OnPush settings.
+	// OnPush settings, with type OnPush only. No effect yet.
 	// +optional
 	OnPush *OnPushTrigger `json:"onPush,omitempty"`
-	// Schedule settings.
+	// Schedule settings, with type Schedule only. No effect yet.
 	// +optional
 	Schedule *ScheduleTrigger `json:"schedule,omitempty"`
 }
 
 // OnPushTrigger syncs after a push to the source.
 type OnPushTrigger struct {
-	// QuietPeriod without another push before a sync starts.
+	// QuietPeriod without another push before a sync starts, as a duration.
+	// Default 10m. No effect yet.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,4}$')`,message="write a duration such as 10m"
 	// +kubebuilder:default="10m"
 	// +optional
 	QuietPeriod *metav1.Duration `json:"quietPeriod,omitempty"`
@@ -495,17 +548,24 @@ type OnPushTrigger struct {
 
 // ScheduleTrigger syncs at set times.
 type ScheduleTrigger struct {
-	// Cron expression of five fields.
-	// +kubebuilder:validation:MinLength=9
+	// Cron expression of five fields: minute, hour, day of the month, month,
+	// day of the week. No effect yet.
 	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9A-Za-z*,/?-]+( +[0-9A-Za-z*,/?-]+){4}$')`,message="write cron as five fields, such as 0 6 * * 1 for Mondays at six"
 	Cron string `json:"cron"`
-	// TimeZone of the expression, as in the tz database.
+	// TimeZone of the expression, as in the tz database, such as
+	// Europe/Zurich. Default UTC. No effect yet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
 	// +kubebuilder:default=UTC
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
-	// StartingDeadline after which a missed slot is dropped.
+	// StartingDeadline after which a missed slot is dropped, as a duration.
+	// Default 1h. No effect yet.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,4}$')`,message="write a duration such as 1h"
 	// +kubebuilder:default="1h"
 	// +optional
 	StartingDeadline *metav1.Duration `json:"startingDeadline,omitempty"`
@@ -513,11 +573,11 @@ type ScheduleTrigger struct {
 
 // ForcedHead lets one head of a sync branch be overwritten.
 type ForcedHead struct {
-	// Repository as owner/name.
-	// +kubebuilder:validation:MinLength=3
+	// Repository as owner/name. No effect yet.
 	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]{1,100}$') && !self.matches(r'(?i)(/[.]{1,2}|[.]git)$')`,message="write the repository as owner/name: without https://, without .git"
 	Repository string `json:"repository"`
-	// Head that may be overwritten: a full object id.
+	// Head that may be overwritten: a full object id. No effect yet.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{40,64}$`
 	// +kubebuilder:validation:MaxLength=64
 	Head string `json:"head"`
@@ -525,9 +585,13 @@ type ForcedHead struct {
 
 // Wave is a part of a sync's repositories, counted from the first wave on.
 type Wave struct {
-	// UpTo so many repositories, as a number or a percentage.
+	// UpTo so many repositories, as a number or as a percentage such as 25%.
+	// No effect yet.
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule=`type(self) == string ? string(self).matches(r'^(100|[1-9][0-9]?)%$') : (int(self) >= 1 && int(self) <= 100000)`,message="write upTo as a number from 1 to 100000, or as a percentage such as 25%"
 	UpTo intstr.IntOrString `json:"upTo"`
-	// Then what the next wave waits for.
+	// Then says what the next wave waits for. No effect yet.
 	Then Gate `json:"then"`
 }
 
@@ -535,19 +599,25 @@ type Wave struct {
 // +union
 // +kubebuilder:validation:XValidation:rule="self.type == 'Pause' ? has(self.pause) : !has(self.pause)",message="set pause exactly when type is Pause"
 type Gate struct {
-	// Type: Pause waits a time, Merged for the pull requests, Approval for a
-	// person.
+	// Type: Pause waits a time, Merged for the wave's pull requests to be
+	// merged, Approval for a person. No effect yet.
 	// +kubebuilder:validation:Enum=Pause;Merged;Approval
 	// +unionDiscriminator
 	Type string `json:"type"`
-	// Pause before the next wave.
+	// Pause before the next wave, as a duration; with type Pause only. No
+	// effect yet.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}([.][0-9]{1,9})?(ms|s|m|h)){1,4}$')`,message="write a duration such as 1h"
 	// +optional
 	Pause *metav1.Duration `json:"pause,omitempty"`
 }
 
 // ProjectSyncStatus is what is known of the project.
 type ProjectSyncStatus struct {
-	// ObservedGeneration is the generation last acted on.
+	// ObservedGeneration is the generation last acted on; -1 before the first
+	// look.
+	// +kubebuilder:default=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Ready, Reconciling, Stalled, DistributionBuilt,
@@ -570,7 +640,8 @@ type ProjectSyncStatus struct {
 	// +listMapKey=branch
 	// +optional
 	Ahead []AheadStatus `json:"ahead,omitempty"`
-	// AheadBy sums the commits up, when all are known.
+	// AheadBy sums the commits up in one string for the column: a number, or
+	// "?" where a branch's is unknown (R-AHEAD-05).
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	AheadBy string `json:"aheadBy,omitempty"`
@@ -586,14 +657,15 @@ type ProjectSyncStatus struct {
 	// Outcomes are the repositories' last ones (R-SYNC-11).
 	// +optional
 	Outcomes *Outcomes `json:"outcomes,omitempty"`
-	// Failing is a sample of at most 20 failed or held repositories.
+	// Failing is a sample of at most 20 failed or held repositories, each
+	// listed once.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=repository
 	// +optional
 	Failing []FailingRepository `json:"failing,omitempty"`
 	// NextAction says what happens next, or what somebody has to do.
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	NextAction string `json:"nextAction,omitempty"`
 	// LastEvent about the source or the distribution.
@@ -640,7 +712,8 @@ type AheadStatus struct {
 
 // DistributionStatus is the distribution as built.
 type DistributionStatus struct {
-	// RepositoryID is GitHub's id.
+	// RepositoryID is GitHub's id, written once the repository is claimed
+	// (R-DIST-06). From then on branches, history and appRef are fixed.
 	RepositoryID int64 `json:"repositoryID"`
 	// Repository as owner/name.
 	// +kubebuilder:validation:MaxLength=200
@@ -711,7 +784,7 @@ type PassStatus struct {
 	// Total repositories of the pass.
 	Total int32 `json:"total"`
 	// WaitingFor says what the pass waits for.
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
 	// ETA is when it should be done.
@@ -777,7 +850,7 @@ type FailingRepository struct {
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason"`
 	// Message for people.
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Message string `json:"message,omitempty"`
 	// Since when.
@@ -799,17 +872,17 @@ type FailingRepository struct {
 // +kubebuilder:printcolumn:name="Opened",type=integer,JSONPath=`.status.outcomes.opened`
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.outcomes.updated`
 // +kubebuilder:printcolumn:name="UpToDate",type=integer,JSONPath=`.status.outcomes.upToDate`
-// +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.outcomes.held`,priority=1
-// +kubebuilder:printcolumn:name="Skipped",type=integer,JSONPath=`.status.outcomes.skipped`,priority=1
+// +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.outcomes.held`
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.outcomes.failed`
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.sync.progress`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Skipped",type=integer,JSONPath=`.status.outcomes.skipped`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextAction`,priority=1
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must have at most 63 characters: repository and object names are made from it"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.distribution) || self.spec.source.branches == oldSelf.spec.source.branches",message="spec.source.branches is immutable once the distribution is claimed: make another ProjectSync for other branches"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.distribution) || self.spec.source.history == oldSelf.spec.source.history",message="spec.source.history is immutable once the distribution is claimed: make another ProjectSync"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.distribution) || self.spec.appRef.name == oldSelf.spec.appRef.name",message="spec.appRef is immutable once the distribution is claimed: make another ProjectSync for another App"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.distribution) || self.status.distribution.repositoryID == 0 || self.spec.source.branches == oldSelf.spec.source.branches",message="spec.source.branches is immutable once the distribution is built (R-DIST-11): make another ProjectSync for other branches"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.distribution) || self.status.distribution.repositoryID == 0 || self.spec.source.history == oldSelf.spec.source.history",message="spec.source.history is immutable once the distribution is built (R-DIST-11): make another ProjectSync for the other history"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.distribution) || self.status.distribution.repositoryID == 0 || self.spec.appRef.name == oldSelf.spec.appRef.name",message="spec.appRef is immutable once the distribution is built: make another ProjectSync for another App"
 type ProjectSync struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -7,62 +7,70 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RepoReconcileSpec is one downstream repository. Nothing about the source is
 // in it (R-PRIV-01).
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef)",message="projectRef is immutable: make another RepoReconcile"
 type RepoReconcileSpec struct {
-	// ProjectRef names the ProjectSync in the same namespace. Immutable.
+	// ProjectRef names the ProjectSync in the same namespace that the
+	// repository belongs to. Default none. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectRef is immutable: make another RepoReconcile"
 	// +optional
 	ProjectRef *ProjectReference `json:"projectRef,omitempty"`
-	// AppRef names the GitHubApp. Immutable.
+	// AppRef names the GitHubApp that does the work. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="appRef is immutable: make another RepoReconcile"
 	AppRef AppReference `json:"appRef"`
-	// Repository on GitHub.
+	// Repository on GitHub, by id or by owner and name. A name that turns out
+	// to be another repository than the one learnt stalls the object
+	// (RepositoryChanged).
 	Repository RepositoryIdentity `json:"repository"`
 	// Recipient's key in the project's list.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Recipient string `json:"recipient,omitempty"`
-	// Members who work in the repository. Recorded; invitations are not sent
-	// yet.
+	// Members who work in the repository. They are recorded; no effect yet:
+	// invitations are not sent in this version.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map
 	// +listMapKey=login
 	// +optional
 	Members []Member `json:"members,omitempty"`
-	// Permission of invited members. It has no effect yet.
+	// Permission of invited members, never more than Push (R-PRIV-05). No
+	// effect yet.
 	// +kubebuilder:validation:Enum=Pull;Triage;Push
 	// +optional
 	Permission string `json:"permission,omitempty"`
 	// Provision is true when the project makes the repository, false when it
-	// must exist.
+	// must exist. Default false.
 	// +optional
 	Provision bool `json:"provision,omitempty"`
-	// Deadline of this repository alone. It has no effect yet on an object:
-	// set it in the project's list.
+	// Deadline of this repository alone. Left out, the list entry's counts,
+	// else the project's. No effect yet on this object: set it in the
+	// project's list.
 	// +optional
 	Deadline *Deadline `json:"deadline,omitempty"`
-	// Lock is staff's hand (R-DL-13). It has no effect yet.
+	// Lock is staff's hand on the repository's lock (R-DL-13). No effect yet.
 	// +optional
 	Lock *Lock `json:"lock,omitempty"`
-	// Protection of the default branch. It has no effect yet.
+	// Protection of the default branch. No effect yet.
 	// +optional
 	Protection *RepoProtection `json:"protection,omitempty"`
-	// ProtectedFiles are restored when somebody changes them. They have no
-	// effect yet.
+	// ProtectedFiles are restored when somebody changes them (R-PROT-01), as
+	// exact paths. No effect yet.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=set
 	// +optional
 	ProtectedFiles []FilePath `json:"protectedFiles,omitempty"`
-	// Runs of CI. They have no effect yet.
+	// Runs of CI that staff has a word on. No effect yet.
 	// +optional
 	Runs *RepoRuns `json:"runs,omitempty"`
-	// Invite asks for the invitation to be sent again. It has no effect yet.
+	// Invite asks for the invitation to be sent again. No effect yet.
 	// +optional
 	Invite *Invite `json:"invite,omitempty"`
-	// Reconcile settings of this repository. They have no effect yet.
+	// Reconcile settings of this repository. Left out, the project's. No
+	// effect yet.
 	// +optional
 	Reconcile *ReconcileSettings `json:"reconcile,omitempty"`
-	// Suspend pauses pushes and pull requests to this repository.
+	// Suspend pauses pushes and pull requests to this repository. Incoming
+	// events are still recorded. Default false.
 	// +kubebuilder:default=false
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -80,51 +88,59 @@ type ProjectReference struct {
 // +kubebuilder:validation:XValidation:rule="has(self.id) != (has(self.owner) && has(self.name))",message="name the repository either by id or by owner and name"
 // +kubebuilder:validation:XValidation:rule="has(self.owner) == has(self.name)",message="owner and name go together"
 type RepositoryIdentity struct {
-	// Owner's login.
+	// Owner's login. Goes with name.
 	// +optional
 	Owner Login `json:"owner,omitempty"`
-	// Name of the repository.
+	// Name of the repository. Goes with owner.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z0-9._-]+$') && !self.matches(r'(?i)(^[.]{1,2}|[.]git)$')`,message="write the repository's name alone: letters, digits, . _ - and no .git at the end"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// ID is GitHub's id.
+	// ID is GitHub's numeric id, which stays through renames (R-CORE-08).
+	// Immutable.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="repository.id is immutable: make another RepoReconcile for another repository"
 	// +optional
 	ID int64 `json:"id,omitempty"`
 }
 
 // Lock is staff's hand on a repository's lock.
 // +structType=atomic
+// +kubebuilder:validation:XValidation:rule="self.state != 'Unlocked' || has(self.at)",message="state Unlocked needs at, the moment it was decided: it holds only until the deadline moves past it"
 type Lock struct {
 	// State: Locked holds while present; Unlocked while at is not before the
-	// effective deadline.
+	// effective deadline (R-DL-13). No effect yet.
 	// +kubebuilder:validation:Enum=Locked;Unlocked
 	State string `json:"state"`
-	// At is when the hand was laid on.
+	// At is when it was decided, with its offset or Z. No effect yet.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 }
 
 // RepoProtection of the default branch, and re-enabling restores.
 type RepoProtection struct {
-	// Mode: Ruleset or None.
+	// Mode: Ruleset forbids force pushes and deletion of the default branch
+	// (R-PROV-10), None does nothing. Left out, the project's. No effect yet.
 	// +kubebuilder:validation:Enum=Ruleset;None
 	// +optional
 	Mode string `json:"mode,omitempty"`
 	// Reenable asks for suspended restores to go on: any new value
-	// (R-PROT-10).
+	// (R-PROT-10). No effect yet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]+$`
 	// +optional
 	Reenable string `json:"reenable,omitempty"`
 }
 
 // RepoRuns is staff's word on CI runs.
 type RepoRuns struct {
-	// Accept lists heads that were in time although their receipt says
-	// otherwise.
+	// Accept lists heads, as full object ids, that were in time although
+	// their receipt says otherwise. No effect yet.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{40,64}$`
 	// +kubebuilder:validation:items:MaxLength=64
@@ -135,16 +151,19 @@ type RepoRuns struct {
 
 // Invite asks for an invitation to be sent again.
 type Invite struct {
-	// Request: any new value (R-INV-02).
+	// Request: any new value (R-INV-02). No effect yet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]+$`
 	// +optional
 	Request string `json:"request,omitempty"`
 }
 
 // RepoReconcileStatus is what is known of the repository.
 type RepoReconcileStatus struct {
-	// ObservedGeneration is the generation last acted on.
+	// ObservedGeneration is the generation last acted on; -1 before the first
+	// look.
+	// +kubebuilder:default=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Ready, Reconciling, Stalled, Provisioned, Accessible,
@@ -182,7 +201,8 @@ type RepoReconcileStatus struct {
 	// Run that counts.
 	// +optional
 	Run *RunStatus `json:"run,omitempty"`
-	// PullRequests of syncs, one per branch.
+	// PullRequests of syncs, one per branch (R-PR-01). The default branch's
+	// comes first: the columns show it (R-PR-08).
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=branch
@@ -300,7 +320,7 @@ type OutcomeStatus struct {
 // +kubebuilder:printcolumn:name="Repository",type=string,JSONPath=`.status.fullName`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.outcome.value`
-// +kubebuilder:printcolumn:name="PR",type=string,JSONPath=`.status.pullRequests[0].number`
+// +kubebuilder:printcolumn:name="PR",type=integer,JSONPath=`.status.pullRequests[0].number`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.pullRequests[0].state`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.outcome.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

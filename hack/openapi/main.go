@@ -1,9 +1,9 @@
 // Copyright The Sluice Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command openapi trims GitHub's OpenAPI description to the operations listed
-// in operations.txt: their request bodies and answers, and the schemas these
-// reach. Prose, examples, headers and query parameters are dropped. The same
+// Command openapi trims GitHub's OpenAPI description to the operations that the
+// simulator serves and those listed in operations.txt: their request bodies and
+// answers, and the schemas these reach. Prose, examples, headers and query parameters are dropped. The same
 // input gives the same bytes.
 //
 // update.sh fetches the description and runs it.
@@ -19,6 +19,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/sluice-dev/sluice/internal/githubsim/operations"
 )
 
 //go:embed operations.txt
@@ -51,7 +53,7 @@ func run(in, out string) error {
 
 // wanted returns the operationIds to keep, sorted and without repetitions.
 func wanted() []string {
-	ids := parseOperations(operationsFile)
+	ids := slices.Concat(operations.IDs, parseOperations(operationsFile))
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }

@@ -47,6 +47,6 @@ tar -xzf "$package" -C "$scratch" package/LICENSE package/generated/api.github.c
 go run ./hack/openapi -in "$scratch/package/generated/api.github.com.json" -out "$scratch/github.json"
 # Only a complete result replaces what is there.
 mv "$scratch/github.json" "$target/github.json"
-cp "$scratch/package/LICENSE" "$target/LICENSE.github-openapi"
-chmod 0644 "$target/github.json" "$target/LICENSE.github-openapi"
+cp "$scratch/package/LICENSE" "$target/LICENSE.octokit-openapi"
+chmod 0644 "$target/github.json" "$target/LICENSE.octokit-openapi"
 echo "wrote $target/github.json ($(wc -c <"$target/github.json") bytes, version $version)"

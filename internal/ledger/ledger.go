@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sluice-dev/sluice/internal/fault"
@@ -82,7 +83,14 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "sluice"
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	config.AfterConnect = readUTC
 	return config, nil
+}
+
+// readUTC makes times come back in UTC, whatever zone this machine is in.
+func readUTC(_ context.Context, conn *pgx.Conn) error {
+	conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+	return nil
 }
 
 func address(c *pgx.ConnConfig) string {

@@ -243,7 +243,7 @@ func (l *Ledger) IsSource(ctx context.Context, githubID int64) (bool, error) {
 // distribution, as a downstream repository) take turns: no UNIQUE constraint
 // spans both tables.
 func lockRepository(ctx context.Context, q db, githubID int64) error {
-	_, err := q.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('repository/' || $1::text, 0))`, githubID)
+	_, err := q.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('repository/' || $1::bigint, 0))`, githubID)
 	return err
 }
 

@@ -52,13 +52,11 @@ const (
 
 // Reasons about the source and the distribution.
 const (
-	ReasonSourceNotFound       Reason = "SourceNotFound"
-	ReasonSourceBranchMissing  Reason = "SourceBranchMissing"
-	ReasonSourceIsDistribution Reason = "SourceIsDistribution"
-	ReasonSourceChanged        Reason = "SourceChanged"
-	ReasonSourceRewritten      Reason = "SourceRewritten"
-	// ReasonInvalidHandOut: the source's ignore file cannot be read as one.
-	ReasonInvalidHandOut        Reason = "InvalidHandOut"
+	ReasonSourceNotFound        Reason = "SourceNotFound"
+	ReasonSourceBranchMissing   Reason = "SourceBranchMissing"
+	ReasonSourceIsDistribution  Reason = "SourceIsDistribution"
+	ReasonSourceChanged         Reason = "SourceChanged"
+	ReasonSourceRewritten       Reason = "SourceRewritten"
 	ReasonDistributionNameTaken Reason = "DistributionNameTaken"
 	ReasonDistributionMissing   Reason = "DistributionMissing"
 	ReasonDistributionDiverged  Reason = "DistributionDiverged"
@@ -70,6 +68,8 @@ const (
 	ReasonInvalidNameTemplate   Reason = "InvalidNameTemplate"
 	ReasonFieldNotSupportedYet  Reason = "NotSupportedYet"
 	ReasonLeaseLost             Reason = "LeaseLost"
+	// ReasonInvalidHandOut: the source's ignore file cannot be read as one.
+	ReasonInvalidHandOut Reason = "InvalidHandOut"
 )
 
 // Reasons about one downstream repository.

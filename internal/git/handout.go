@@ -4,165 +4,197 @@
 package git
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/sluice-dev/sluice/internal/domain"
 )
 
-// entry is one line of a tree listing: a file, link or submodule.
+// The hand-out rules (R-DIST-08), without I/O. In order: the root's ignore
+// file is read; the overlay is merged over the root, file by file, and its
+// directory dropped; then the listed paths are removed from the result. Paths
+// are bytes, compared as they are.
+
+// entry is a file, symlink or submodule of a tree.
 type entry struct{ mode, sha, path string }
 
-// handOutTree returns the tree of a commit with the hand-out rules of
-// R-DIST-08 applied. Modes, links and submodules stay as they are; path names
-// are bytes. Without a convention in use it is the commit's own tree.
-func (g *Git) handOutTree(ctx context.Context, m mirror, commit string, h domain.HandOut) (string, error) {
-	tree, err := g.resolve(ctx, m, commit+"^{tree}")
-	if err != nil || (h.OverlayDirectory == "" && h.IgnoreFile == "") {
-		return tree, err
-	}
-	out, err := g.run(ctx, m.dir, nil, "ls-tree", "-r", "-z", "--full-tree", tree)
-	if err != nil {
-		return "", err
-	}
-	entries, err := parseTree(out)
-	if err != nil {
-		return "", err
-	}
-	ignored, err := g.ignoreList(ctx, m, entries, h.IgnoreFile)
-	if err != nil {
-		return "", err
-	}
-	handed := applyHandOut(entries, h, ignored)
-	return g.writeTree(ctx, m, handed)
+// Modes of entries that are not files.
+const (
+	modeSymlink   = "120000"
+	modeSubmodule = "160000"
+)
+
+func (e entry) isFile() bool { return e.mode != modeSymlink && e.mode != modeSubmodule }
+
+// conventions returns the two paths in the form of a tree's own.
+func conventions(h domain.HandOut) domain.HandOut {
+	return domain.HandOut{OverlayDirectory: treePath(h.OverlayDirectory), IgnoreFile: treePath(h.IgnoreFile)}
 }
 
-func parseTree(out string) ([]entry, error) {
-	var entries []entry
-	for _, line := range strings.Split(out, "\x00") {
-		if line == "" {
-			continue
-		}
-		meta, path, ok := strings.Cut(line, "\t")
-		fields := strings.Fields(meta)
-		if !ok || len(fields) != 3 {
-			return nil, fmt.Errorf("git printed an unreadable tree entry %q", line)
-		}
-		entries = append(entries, entry{mode: fields[0], sha: fields[2], path: path})
+// treePath returns a path as git writes it in a tree: from the root, without a
+// slash at either end. What leads out of the tree, or nowhere, is empty.
+func treePath(p string) string {
+	p = path.Clean(strings.TrimLeft(p, "/"))
+	if p == "." || p == ".." || strings.HasPrefix(p, "../") {
+		return ""
 	}
-	return entries, nil
+	return p
 }
 
-// ignoreList reads the ignore file of the root: one path a line, comments
-// with #. A file of that name shipped inside the overlay has no effect.
-func (g *Git) ignoreList(ctx context.Context, m mirror, entries []entry, name string) ([]string, error) {
-	if name == "" {
-		return nil, nil
-	}
-	for _, e := range entries {
-		if e.path != name || e.mode == "120000" || e.mode == "160000" {
+// parseIgnore returns the paths an ignore file lists: one a line, no globs.
+// Empty lines and those that begin with # are comments.
+func parseIgnore(text string) []string {
+	var list []string
+	for line := range strings.SplitSeq(strings.TrimPrefix(text, "\uFEFF"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		text, err := g.run(ctx, m.dir, nil, "cat-file", "blob", e.sha)
-		if err != nil {
-			return nil, err
+		if p := treePath(line); p != "" {
+			list = append(list, p)
 		}
-		list := []string{name}
-		for _, line := range strings.Split(text, "\n") {
-			line = strings.TrimSpace(line)
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			list = append(list, strings.Trim(strings.TrimPrefix(line, "./"), "/"))
-		}
-		return list, nil
-	}
-	return nil, nil
-}
-
-// applyHandOut returns the entries handed out: without the ignored paths,
-// and with the overlay's files in place of the root's of the same path. A file
-// of the overlay where the root has a directory takes its place, and the other
-// way round.
-func applyHandOut(entries []entry, h domain.HandOut, ignored []string) []entry {
-	byPath := map[string]entry{}
-	var overlay []entry
-	for _, e := range entries {
-		inner, isOverlay := inside(e.path, h.OverlayDirectory)
-		if isOverlay {
-			overlay = append(overlay, entry{e.mode, e.sha, inner})
-			continue
-		}
-		if !isIgnored(e.path, ignored) {
-			byPath[e.path] = e
-		}
-	}
-	for _, e := range overlay {
-		if isIgnored(e.path, ignored) {
-			continue
-		}
-		for dir := parent(e.path); dir != ""; dir = parent(dir) {
-			delete(byPath, dir)
-		}
-		for path := range byPath {
-			if strings.HasPrefix(path, e.path+"/") {
-				delete(byPath, path)
-			}
-		}
-		byPath[e.path] = e
-	}
-	list := make([]entry, 0, len(byPath))
-	for _, e := range byPath {
-		list = append(list, e)
 	}
 	return list
 }
 
-// inside returns the path below directory. A link or file of the directory's
-// own name is no overlay.
-func inside(path, directory string) (string, bool) {
+// mergeOverlay returns the entries with those below the overlay directory laid
+// over the others. What the overlay brings wins: a file of it takes the place
+// of a directory of that name, and a directory that of a file or symlink. A
+// symlink, file or submodule at the directory's own path is no overlay.
+func mergeOverlay(entries []entry, directory string) []entry {
 	if directory == "" {
-		return "", false
+		return entries
 	}
-	return strings.CutPrefix(path, directory+"/")
+	files, above := map[string]bool{}, map[string]bool{}
+	var merged, below []entry
+	for _, e := range entries {
+		if inner, ok := strings.CutPrefix(e.path, directory+"/"); ok {
+			merged = append(merged, entry{e.mode, e.sha, inner})
+			files[inner] = true
+			for p := range parents(inner) {
+				above[p] = true
+			}
+			continue
+		}
+		below = append(below, e)
+	}
+	if len(merged) == 0 {
+		return entries
+	}
+	for _, e := range below {
+		if !above[e.path] && !within(e.path, files) {
+			merged = append(merged, e)
+		}
+	}
+	return merged
 }
 
-func parent(path string) string {
-	i := strings.LastIndexByte(path, '/')
-	if i < 0 {
-		return ""
+// remove returns the entries without those that are listed or lie below a
+// listed directory.
+func remove(entries []entry, listed map[string]bool) []entry {
+	if len(listed) == 0 {
+		return entries
 	}
-	return path[:i]
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return within(e.path, listed) })
 }
 
-// isIgnored reports whether a path or a directory above it is on the list.
-func isIgnored(path string, list []string) bool {
-	for _, p := range list {
-		if p != "" && (path == p || strings.HasPrefix(path, p+"/")) {
+// within reports whether a path, or a directory above it, is one of the set.
+func within(p string, set map[string]bool) bool {
+	if set[p] {
+		return true
+	}
+	for up := range parents(p) {
+		if set[up] {
 			return true
 		}
 	}
 	return false
 }
 
-// writeTree writes entries as a tree, through an index of its own.
-func (g *Git) writeTree(ctx context.Context, m mirror, entries []entry) (string, error) {
-	dir, err := os.MkdirTemp(g.Dir, "index-")
-	if err != nil {
-		return "", fmt.Errorf("making a folder for an index: %w", err)
+// parents yields the directories above a path, from the inner one outwards.
+func parents(p string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := strings.LastIndexByte(p, '/'); i > 0; i = strings.LastIndexByte(p[:i], '/') {
+			if !yield(p[:i]) {
+				return
+			}
+		}
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	env := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
-	var input strings.Builder
+}
+
+// maxLinks is how many symlinks one path may lead through.
+const maxLinks = 40
+
+// symlinks resolves paths through the symlinks of a tree.
+type symlinks struct {
+	at map[string]string // object id of the target by path
+	// read returns a symlink's target.
+	read func(sha string) (string, error)
+}
+
+func symlinksOf(entries []entry, read func(sha string) (string, error)) symlinks {
+	s := symlinks{at: map[string]string{}, read: read}
 	for _, e := range entries {
-		fmt.Fprintf(&input, "%s %s\t%s\x00", e.mode, e.sha, e.path)
+		if e.mode == modeSymlink {
+			s.at[e.path] = e.sha
+		}
 	}
-	if _, err := g.runInput(ctx, m.dir, env, []byte(input.String()), "update-index", "-z", "--index-info"); err != nil {
-		return "", err
+	return s
+}
+
+// resolve returns where a path really lies in the tree, or ok=false when it
+// leaves the tree or leads nowhere. A symlink at its very end is followed only
+// when last is true.
+func (s symlinks) resolve(p string, last bool) (real string, ok bool, err error) {
+	rest := strings.Split(p, "/")
+	for followed := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if real == "" {
+				return "", false, nil
+			}
+			real = strings.TrimPrefix(path.Dir("/"+real), "/")
+			continue
+		}
+		next := path.Join(real, part)
+		sha, isLink := s.at[next]
+		if !isLink || (len(rest) == 0 && !last) {
+			real = next
+			continue
+		}
+		if followed++; followed > maxLinks {
+			return "", false, nil
+		}
+		target, err := s.read(sha)
+		if err != nil {
+			return "", false, err
+		}
+		if strings.HasPrefix(target, "/") {
+			return "", false, nil
+		}
+		rest = append(strings.Split(target, "/"), rest...)
 	}
-	out, err := g.run(ctx, m.dir, env, "write-tree", "--missing-ok")
-	return strings.TrimSpace(out), err
+	return real, real != "", nil
+}
+
+// removals returns the real places of the listed paths. One that is reached
+// through a symlink is removed where it really lies; one that leaves the tree
+// that way is not removed.
+func (s symlinks) removals(list []string) (map[string]bool, error) {
+	removed := map[string]bool{}
+	for _, p := range list {
+		real, ok, err := s.resolve(p, false)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			removed[real] = true
+		}
+	}
+	return removed, nil
 }

@@ -37,7 +37,7 @@ func (s *Server) user(a *account) map[string]any {
 func (s *Server) publicUser(a *account) map[string]any {
 	u := s.user(a)
 	for k, v := range map[string]any{
-		"name": nil, "company": nil, "blog": "", "location": nil, "email": nil, "hireable": nil, "bio": nil, "public_repos": 0, "public_gists": 0,
+		"user_view_type": "public", "name": nil, "company": nil, "blog": "", "location": nil, "email": nil, "hireable": nil, "bio": nil, "public_repos": 0, "public_gists": 0,
 		"followers": 0, "following": 0, "created_at": stamp(a.createdAt), "updated_at": stamp(a.createdAt),
 	} {
 		u[k] = v

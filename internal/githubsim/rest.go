@@ -164,7 +164,7 @@ func (s *Server) createRepo(c *call) response {
 	}
 	name := c.text("name")
 	if existing, moved := s.find(org.login + "/" + name); existing != nil && !moved {
-		return response{status: http.StatusUnprocessableEntity, body: map[string]any{"message": "Repository creation failed.", "documentation_url": docsURL, "status": "422",
+		return response{status: http.StatusUnprocessableEntity, body: map[string]any{"message": "Repository creation failed.", "documentation_url": docsURL,
 			"errors": []any{map[string]any{"resource": "Repository", "code": "custom", "field": "name", "message": "name already exists on this account"}}}}
 	}
 	private := c.flag("private", false) || c.text("visibility") == "private" || c.text("visibility") == "internal"

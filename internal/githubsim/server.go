@@ -136,7 +136,7 @@ func invalid(resource, field, code, message string) response {
 		e["message"] = message
 	}
 	return response{status: http.StatusUnprocessableEntity, body: map[string]any{
-		"message": "Validation Failed", "errors": []any{e}, "documentation_url": docsURL, "status": "422"}}
+		"message": "Validation Failed", "errors": []any{e}, "documentation_url": docsURL}}
 }
 
 var notFound = refuse(http.StatusNotFound, "Not Found")
@@ -256,7 +256,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, who actor, operat
 	s.mu.Lock()
 	s.headers(h, r, who, body)
 	s.mu.Unlock()
-	if err := s.validator.Validate(operation, resp.status, h, body); err != nil {
+	if err := s.validator.ValidateAnswer(operation, r, resp.status, h, body); err != nil {
 		err = fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 		if s.options.OnInvalid != nil {
 			s.options.OnInvalid(err)

@@ -269,9 +269,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.seen = append(s.seen, r.Header.Get("Authorization"))
 	script := s.script
 	s.mu.Unlock()
-	if script != nil && script(w, r) {
-		return
+	if script == nil || !script(w, r) {
+		s.serve(w, r)
 	}
+}
+
+// serve checks the token and has git answer.
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	if _, known := s.tokens.Load(password); s.secure.Load() && (!known || user != "x-access-token") {
 		w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)

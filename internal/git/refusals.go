@@ -6,6 +6,7 @@ package git
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,12 +56,19 @@ func hear(e *gitError) heard {
 		switch {
 		case m == nil || someoneElses.MatchString(m[2]):
 		case strings.HasPrefix(m[1], "remote"):
-			h.server = append(h.server, plain(m[2]))
+			h.server = appendNew(h.server, plain(m[2]))
 		default:
-			h.local = append(h.local, plain(m[2]))
+			h.local = appendNew(h.local, plain(m[2]))
 		}
 	}
 	return h
+}
+
+func appendNew(lines []string, line string) []string {
+	if slices.Contains(lines, line) {
+		return lines
+	}
+	return append(lines, line)
 }
 
 // refusal is one thing that may have happened, and what it means.
@@ -224,7 +232,7 @@ func unnamed(e *gitError, h heard, do string) *fault.Error {
 	case h.status/100 == 3:
 		return fault.Wrap(e, fault.Retryable, fault.ReasonGitHubUnreachable, "the repository was moved while git wanted to %s; it is tried again", do)
 	case rejected(e.stdout):
-		said = strings.Join(append(h.server, h.local...), "; ")
+		said = strings.Join(slices.Concat(h.server, h.local), "; ")
 		return fault.Wrap(e, fault.Blocked, fault.ReasonPushRejected, "GitHub rejected the push: see what it says, and change the source or the repository's settings%s", inBrackets(said))
 	case h.status/100 == 5 || h.status == 408 || passing.MatchString(strings.Join(h.own, "\n")):
 		return fault.Wrap(e, fault.Retryable, fault.ReasonGitHubUnreachable, "git could not %s: %s", do, summary(e, h))

@@ -181,7 +181,8 @@ func (g *Git) environment(c command) []string {
 		}
 	}
 	for ours, gits := range authorities {
-		if v := os.Getenv(ours); v != "" {
+		// Go takes a list of folders, git a single one.
+		if v := os.Getenv(ours); v != "" && !strings.ContainsRune(v, filepath.ListSeparator) {
 			env = append(env, gits+"="+v)
 		}
 	}

@@ -102,11 +102,9 @@ func pushArgs(url string, updates []domain.RefUpdate) []string {
 	}
 	args = append(args, "--", url)
 	for _, u := range updates {
-		spec := u.New + ":" + u.Ref
-		if u.Force {
-			spec = "+" + spec
-		}
-		args = append(args, spec)
+		// No leading plus: it would override the lease. The lease itself lets
+		// a ref be forced from the value that was read.
+		args = append(args, u.New+":"+u.Ref)
 	}
 	return args
 }

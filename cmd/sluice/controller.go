@@ -30,6 +30,7 @@ func controllerCommand(c *common) *cobra.Command {
 			if o.Clock, err = clock.Process(cmd.Context()); err != nil {
 				return err
 			}
+			o.MeasureClock = true
 			if o.ResourceNamespace == "" {
 				return errors.New("--resource-namespace is not set: name the namespace that holds the GitHubApps' Secrets")
 			}

@@ -1,0 +1,45 @@
+// Copyright The Sluice Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/sluice-dev/sluice/internal/clock"
+	"github.com/sluice-dev/sluice/internal/fault"
+)
+
+const (
+	// blockedRetry is how soon something outside an object is looked at
+	// again that somebody has to change.
+	blockedRetry = 15 * time.Second
+	// settledRetry is how often an object is looked at that is as wanted.
+	settledRetry = 10 * time.Minute
+)
+
+// requeue says when an object with that fault is looked at again. A fault that
+// has a time of its own keeps it; what may pass at any moment is retried with
+// the queue's backoff, and what somebody has to change after a fixed time.
+func requeue(err error, clk clock.Clock) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: settledRetry}, nil
+	}
+	if errors.Is(err, context.Canceled) {
+		return ctrl.Result{}, nil
+	}
+	f := fault.Of(err)
+	switch {
+	case !f.RetryAt.IsZero():
+		return ctrl.Result{RequeueAfter: max(f.RetryAt.Sub(clk.Now()), time.Second)}, nil
+	case f.Class == fault.Retryable && f.Reason == fault.ReasonUnexpected:
+		return ctrl.Result{}, err
+	case f.Class == fault.Retryable:
+		return ctrl.Result{RequeueAfter: 5 * time.Second}, nil
+	}
+	return ctrl.Result{RequeueAfter: blockedRetry}, nil
+}

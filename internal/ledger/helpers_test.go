@@ -55,6 +55,11 @@ func open(t *testing.T, dsn string, o Options) *world {
 	return w
 }
 
+// in is the same world for a subtest.
+func (w *world) in(t *testing.T) *world {
+	return &world{Ledger: w.Ledger, WithT: NewWithT(t), t: t, ctx: w.ctx}
+}
+
 func (w *world) ok(err error) {
 	w.t.Helper()
 	w.Expect(err).NotTo(HaveOccurred())

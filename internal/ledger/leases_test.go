@@ -175,7 +175,7 @@ func TestLostLeaseWritesNothing_R_LEASE_03(t *testing.T) {
 	} {
 		for _, f := range w.fencedWrites(p, r, waiting, pass) {
 			t.Run(lost.name+" "+f.name, func(t *testing.T) {
-				inner := &world{Ledger: w.Ledger, WithT: NewWithT(t), t: t, ctx: w.ctx}
+				inner := w.in(t)
 				before := inner.contents(tables)
 				inner.reason(f.do(lost.lease), fault.Waiting, fault.ReasonLeaseLost)
 				inner.Expect(inner.contents(tables)).To(Equal(before))
@@ -183,7 +183,7 @@ func TestLostLeaseWritesNothing_R_LEASE_03(t *testing.T) {
 		}
 	}
 	t.Run("released lease", func(t *testing.T) {
-		inner := &world{Ledger: w.Ledger, WithT: NewWithT(t), t: t, ctx: w.ctx}
+		inner := w.in(t)
 		inner.ok(w.ReleaseLease(w.ctx, current))
 		for _, f := range w.fencedWrites(p, r, waiting, pass) {
 			inner.reason(f.do(current), fault.Waiting, fault.ReasonLeaseLost)

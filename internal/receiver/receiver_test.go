@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -427,6 +428,30 @@ func TestReceive_SecretsThatCannotBeReadAreNoRefusal(t *testing.T) {
 	w.Expect(code).To(Equal(503))
 	w.Expect(answer).To(Equal(`{"error":"unavailable","message":"try again later"}`))
 	w.Expect(w.stored()).To(BeEmpty())
+}
+
+func TestReceive_R_CORE_10_LogsHoldNoSecretAndNoPayload(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	w.receiver.log = funcr.New(func(prefix, args string) { log.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 9})
+	const private = "private-words"
+	body := `{"action":"created","repository":{"id":2001},"comment":"` + private + `"}`
+	w.post(request("issue_comment", body))
+	w.post(edited("issue_comment", body, with(signatureHeader, sha256Of("guess", body))))
+	w.post(request("issue_comment", body+private))
+	w.Expect(log.String()).To(And(ContainSubstring("Received delivery"), ContainSubstring("Refused delivery"), ContainSubstring(guid), ContainSubstring(`"repositoryID"=2001`)))
+	for _, hidden := range []string{private, secret, oldSecret, sha256Of(secret, body)} {
+		w.Expect(log.String()).NotTo(ContainSubstring(hidden))
+	}
+
+	log.Reset()
+	for range 10 {
+		w.post(edited("push", "{}", with(signatureHeader, "")))
+	}
+	w.Expect(log.String()).To(BeEmpty(), "one refusal of a kind was logged this second; the others are counted only")
+	w.clock.Step(time.Second)
+	w.post(edited("push", "{}", with(signatureHeader, "")))
+	w.Expect(strings.Count(log.String(), "Refused delivery")).To(Equal(1))
 }
 
 func TestNewNamesTheMissingOption(t *testing.T) {

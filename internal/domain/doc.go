@@ -7,3 +7,8 @@
 // cleared. It imports nothing of the product, so that each rule can be read
 // and tested alone. Rule ids (R-SYNC-04) refer to docs/rules.md.
 package domain
+
+import "errors"
+
+// ErrNotFound is what stores return for a row that does not exist.
+var ErrNotFound = errors.New("no such row")

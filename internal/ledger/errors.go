@@ -16,11 +16,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/sluice-dev/sluice/internal/domain"
 	"github.com/sluice-dev/sluice/internal/fault"
 )
 
 // ErrNotFound is returned when a row does not exist.
-var ErrNotFound = errors.New("ledger: no such row")
+var ErrNotFound = domain.ErrNotFound
 
 // refusal is an answer of Postgres to a statement. It keeps what decides and
 // drops the rest: pgx's own errors hold rows' values, and those of a failed

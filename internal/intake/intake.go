@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,7 +148,8 @@ func (i *Intake) downstream(ctx context.Context, app string, githubID int64) (r 
 		return r, p, p.App == app, nil
 	}
 	refs, err := i.store.ObjectsFor(ctx, app, githubID)
-	return r, p, len(refs) > 0, err
+	held := slices.ContainsFunc(refs, func(ref domain.ObjectRef) bool { return ref.Kind == domain.KindRepoReconcile })
+	return r, p, held, err
 }
 
 // objects returns the RepoReconcile that shows a repository, if one does.

@@ -59,16 +59,16 @@ func binaryDirectories() ([]string, error) {
 		dirs = append(dirs, assets)
 	}
 	root, err := Root()
-	if err != nil && len(dirs) > 0 {
-		return dirs, nil // outside a clone the variable has to do
-	}
 	if err != nil {
-		return nil, err
+		if len(dirs) > 0 {
+			err = nil // outside a clone the variable has to do
+		}
+		return dirs, err
 	}
 	dirs = append(dirs, filepath.Join(root, "bin", "k8s"))
-	cache, err := cacheDirectory()
-	if err != nil {
-		return dirs, nil // no home folder: the clone's bin has to do
+	cache, found := cacheDirectory()
+	if !found {
+		return dirs, nil
 	}
 	for _, c := range []struct{ name, module, dir string }{
 		{"controlplane", "k8s.io/kubernetes", "hack/controlplane"},
@@ -83,15 +83,14 @@ func binaryDirectories() ([]string, error) {
 	return dirs, nil
 }
 
-func cacheDirectory() (string, error) {
+// cacheDirectory returns where hack/lib.sh builds to; found is false without a
+// home folder.
+func cacheDirectory() (dir string, found bool) {
 	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
-		return filepath.Join(dir, "sluice"), nil
+		return filepath.Join(dir, "sluice"), true
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(home, ".cache", "sluice"), nil
+	return filepath.Join(home, ".cache", "sluice"), err == nil
 }
 
 // requiredVersion returns the version that a go.mod requires of a module: the

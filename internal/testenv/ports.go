@@ -36,7 +36,7 @@ func ReservePort() (*Port, error) {
 		return nil, fmt.Errorf("testenv: reserving a port: %w", err)
 	}
 	for range portTries {
-		number := firstPort + rand.IntN(portCount) //nolint:gosec // any port will do
+		number := firstPort + rand.IntN(portCount)
 		lock, err := tryLock(filepath.Join(dir, strconv.Itoa(number)))
 		if err != nil {
 			return nil, fmt.Errorf("testenv: reserving a port: %w", err)

@@ -166,8 +166,8 @@ func (a *alarm) ring() {
 		delete(a.clock.alarms, a)
 		return
 	}
-	missed := now.Sub(a.at) / a.period
-	a.at = a.at.Add((missed + 1) * a.period)
+	late := now.Sub(a.at)
+	a.at = now.Add(a.period - late%a.period)
 	a.real.Reset(a.at.Sub(now))
 }
 

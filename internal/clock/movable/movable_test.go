@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -149,7 +148,7 @@ func TestFollowMovesWithTheFile(t *testing.T) {
 	c, err := Follow(t.Context(), path, func(err error) { reports <- err })
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Offset()).To(Equal(36 * time.Hour))
-	var timer clock.Timer = c.NewTimer(time.Hour)
+	timer := c.NewTimer(time.Hour)
 
 	write(t, path, "soon")
 	g.Eventually(reports).WithTimeout(patience).Should(Receive(MatchError(ContainSubstring("holds no duration such as 36h"))))

@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import "slices"
+
 // Condition types. Ready is always there; Reconciling, Stalled and
 // FieldsIgnored are there only while True, and Reconciling and Stalled never
 // together.
@@ -14,7 +16,7 @@ const (
 	// ConditionStalled: only a person can mend this.
 	ConditionStalled = "Stalled"
 	// ConditionFieldsIgnored: fields are set that have no effect in this
-	// release; the message lists them.
+	// version; the message lists them.
 	ConditionFieldsIgnored = "FieldsIgnored"
 
 	// ConditionWebhookHealthy (GitHubApp): deliveries can be verified.
@@ -25,7 +27,8 @@ const (
 	// ConditionSourceAhead (ProjectSync): the source holds pushes that were
 	// not synced yet.
 	ConditionSourceAhead = "SourceAhead"
-	// ConditionSynced: everyone has what was last synced.
+	// ConditionSynced (ProjectSync, RepoReconcile): everyone, or this
+	// repository, has what was last synced.
 	ConditionSynced = "Synced"
 
 	// ConditionProvisioned (RepoReconcile): the repository is there.
@@ -38,57 +41,52 @@ const (
 	ConditionLocked = "Locked"
 )
 
-// Reasons that only conditions have. The reasons of faults are in
-// internal/fault; docs/conditions.md says what to do about all of them.
-const (
-	// ReasonSucceeded: all is as wanted.
-	ReasonSucceeded = "Succeeded"
-	// ReasonBuilding: the distribution is being built.
-	ReasonBuilding = "Building"
-	// ReasonBuilt: the distribution is there.
-	ReasonBuilt = "Built"
-	// ReasonNotBuilt: the distribution is not there yet.
-	ReasonNotBuilt = "NotBuilt"
-	// ReasonInProgress: a pass is under way.
-	ReasonInProgress = "InProgress"
-	// ReasonNeverSynced: no pass has ended yet.
-	ReasonNeverSynced = "NeverSynced"
-	// ReasonSyncWaiting: a request waits for something to pass.
-	ReasonSyncWaiting = "SyncWaiting"
-	// ReasonSyncRefused: the last request was refused.
-	ReasonSyncRefused = "SyncRefused"
-	// ReasonSomeRepositoriesFailed: a pass ended with failures.
-	ReasonSomeRepositoriesFailed = "SomeRepositoriesFailed"
-	// ReasonHeld: somebody's work is in the way in some repositories.
-	ReasonHeld = "Held"
-	// ReasonProvisioning: repositories are being made.
-	ReasonProvisioning = "Provisioning"
-	// ReasonProgressingWithRetry: something failed that is tried again.
-	ReasonProgressingWithRetry = "ProgressingWithRetry"
-	// ReasonArchived: the project is archived.
-	ReasonArchived = "Archived"
-	// ReasonSyncRequested: a request was accepted (event).
-	ReasonSyncRequested = "SyncRequested"
-	// ReasonSyncCompleted: a pass ended (event).
-	ReasonSyncCompleted = "SyncCompleted"
-	// ReasonAhead: the source was pushed to since the last sync.
-	ReasonAhead = "Ahead"
-	// ReasonUpToDate: nothing was pushed since the last sync.
-	ReasonUpToDate = "UpToDate"
-	// ReasonAdopted: the repository existed and was adopted.
-	ReasonAdopted = "Adopted"
-	// ReasonUnlocked: nothing locks the repository.
-	ReasonUnlocked = "Unlocked"
-	// ReasonNoEffectYet: the field behind the condition has no effect in this
-	// release.
-	ReasonNoEffectYet = "NoEffectYet"
-	// ReasonSecretsPresent: every webhook secret is there.
-	ReasonSecretsPresent = "SecretsPresent"
-	// ReasonNoWebhookSecret: no webhook secret is named; every delivery is
-	// refused.
-	ReasonNoWebhookSecret = "NoWebhookSecret"
-	// ReasonWebhookElsewhere: the App's webhook goes to another address.
-	ReasonWebhookElsewhere = "WebhookElsewhere"
-	// ReasonPullRequestsQueued: pushes are done, pull requests still open.
-	ReasonPullRequestsQueued = "PullRequestsQueued"
+// ConditionType documents one type of condition.
+type ConditionType struct {
+	// Name is the type.
+	Name string
+	// Kinds that carry it.
+	Kinds []string
+	// OnlyWhileTrue is true when the condition is absent otherwise.
+	OnlyWhileTrue bool
+	// Means says what True, and where it helps what else, tells.
+	Means string
+}
+
+// ConditionTypes returns every type of condition, in the order of
+// docs/conditions.md. The caller owns the slice.
+func ConditionTypes() []ConditionType { return slices.Clone(conditionTypes) }
+
+var (
+	allKinds = []string{"GitHubApp", "ProjectSync", "RepoReconcile"}
+	appOnly  = []string{"GitHubApp"}
+	project  = []string{"ProjectSync"}
+	oneRepo  = []string{"RepoReconcile"}
 )
+
+var conditionTypes = []ConditionType{
+	{ConditionReady, allKinds, false,
+		"The object can do its work. Some failed repositories leave a project Ready: look at Synced and the Failed column."},
+	{ConditionReconciling, allKinds, true,
+		"Work is under way that ends by itself. A waiting request, a quota or queued pull requests never set it."},
+	{ConditionStalled, allKinds, true,
+		"Only a person can mend this; the message says how. Nothing is tried until the object, or what it names, changes."},
+	{ConditionFieldsIgnored, allKinds, true,
+		"Fields are set that have no effect in this version; the message lists their paths."},
+	{ConditionWebhookHealthy, appOnly, false,
+		"Deliveries of webhooks can be verified. False does not stop work, but what happens at GitHub is then noticed late."},
+	{ConditionDistributionBuilt, project, false,
+		"The distribution is there, and can be handed out from."},
+	{ConditionSourceAhead, project, false,
+		"The source holds pushes that were not synced yet. status.ahead says how many commits on which branch."},
+	{ConditionSynced, []string{"ProjectSync", "RepoReconcile"}, false,
+		"Everyone has what was last synced: as an open pull request, merged, or because nothing was missing. Unknown while a pass is under way; False when a repository failed or is held, or the last request was refused."},
+	{ConditionProvisioned, oneRepo, false,
+		"The repository is there and is the one meant."},
+	{ConditionAccessible, oneRepo, false,
+		"Its members have access. Reason NoEffectYet as long as invitations are not sent."},
+	{ConditionProtected, oneRepo, false,
+		"Its default branch is protected. Reason NoEffectYet as long as protection is not done."},
+	{ConditionLocked, oneRepo, false,
+		"Pushes to the repository are forbidden, by its deadline or by staff."},
+}

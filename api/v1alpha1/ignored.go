@@ -40,7 +40,7 @@ func (i *ignored) reconcile(r *ReconcileSettings) {
 }
 
 // IgnoredFields returns the paths of the fields that are set and have no
-// effect in this release, in order. A field that carries its default is not
+// effect in this version, in order. A field that carries its default is not
 // set.
 func (in *GitHubApp) IgnoredFields() []string {
 	var i ignored
@@ -50,7 +50,10 @@ func (in *GitHubApp) IgnoredFields() []string {
 		i.when(b.ContentPerHour != 0 && b.ContentPerHour != 450, "spec.budget.contentPerHour")
 		i.when(b.ReservePercent != nil && *b.ReservePercent != 10, "spec.budget.reservePercent")
 		i.when(otherDuration(b.WriteSpacing, time.Second), "spec.budget.writeSpacing")
-		i.when(b.Pushes != nil, "spec.budget.pushes")
+		if p := b.Pushes; p != nil {
+			i.when(p.Start != 0 && p.Start != 8, "spec.budget.pushes.start")
+			i.when(p.Max != 0 && p.Max != 64, "spec.budget.pushes.max")
+		}
 	}
 	if d := in.Spec.Deliveries; d != nil {
 		i.when(otherDuration(d.Interval, 24*time.Hour), "spec.deliveries.interval")
@@ -59,7 +62,7 @@ func (in *GitHubApp) IgnoredFields() []string {
 }
 
 // IgnoredFields returns the paths of the fields that are set and have no
-// effect in this release, in order. A field that carries its default is not
+// effect in this version, in order. A field that carries its default is not
 // set.
 func (in *ProjectSync) IgnoredFields() []string {
 	var i ignored
@@ -80,7 +83,9 @@ func (in *ProjectSync) IgnoredFields() []string {
 		i.when(p.WhenEmpty == "Leave", "spec.pullRequest.whenEmpty")
 	}
 	if y := s.Sync; y != nil {
-		i.when(y.Trigger != nil && y.Trigger.Type != "Manual", "spec.sync.trigger")
+		if t := y.Trigger; t != nil {
+			i.when((t.Type != "" && t.Type != "Manual") || t.OnPush != nil || t.Schedule != nil, "spec.sync.trigger")
+		}
 		i.when(len(y.Force) > 0, "spec.sync.force")
 		i.when(len(y.Waves) > 0, "spec.sync.waves")
 		i.when(y.MaxFailures != nil, "spec.sync.maxFailures")
@@ -108,7 +113,7 @@ func (i *ignored) repositories(r *Repositories) {
 }
 
 // IgnoredFields returns the paths of the fields that are set and have no
-// effect in this release, in order. A field that carries its default is not
+// effect in this version, in order. A field that carries its default is not
 // set.
 func (in *RepoReconcile) IgnoredFields() []string {
 	var i ignored

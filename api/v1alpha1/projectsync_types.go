@@ -391,16 +391,26 @@ type Notification struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Channel string `json:"channel"`
-	// On which occasions: PassEnded, Held, Failed. No effect yet.
+	// Events that it is told: PassEnded, Held, Failed. No effect yet.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +listType=set
-	On []NotificationOccasion `json:"on"`
+	Events []NotificationEvent `json:"events"`
 }
 
-// NotificationOccasion is something worth telling.
+// NotificationEvent is something worth telling.
 // +kubebuilder:validation:Enum=PassEnded;Held;Failed
-type NotificationOccasion string
+type NotificationEvent string
+
+// Events worth telling.
+const (
+	// NotifyPassEnded: a pass ended, with its counts.
+	NotifyPassEnded NotificationEvent = "PassEnded"
+	// NotifyHeld: a repository is held for the first time.
+	NotifyHeld NotificationEvent = "Held"
+	// NotifyFailed: a repository failed for the first time.
+	NotifyFailed NotificationEvent = "Failed"
+)
 
 // PullRequest shapes the pull requests of a sync.
 type PullRequest struct {

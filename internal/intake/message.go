@@ -15,7 +15,7 @@ const maxMessage = 1000
 // secretLike finds what must never be stored: GitHub's tokens, JWTs, and
 // credentials in an address or a header (R-CORE-10). Faults hold none; this is
 // for the errors that nobody classified.
-var secretLike = regexp.MustCompile(`\b(gh[a-z]_|github_pat_)\w+|\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?|://[^\s/@]+@|(?i:\b(bearer|basic|token) )\S+`)
+var secretLike = regexp.MustCompile(`\b(gh[a-z]_|github_pat_)\w+|\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?|://[^\s/@]+@|(?i:\bauthorization:\s*\w+\s+\S+|\bbearer\s+\S+)`)
 
 // message returns an error's text as it may be stored.
 func message(err error) string {

@@ -254,7 +254,8 @@ func (w *Worker) settle(ctx context.Context, d domain.Delivery, err error) {
 	defer cancel()
 	now := w.clock.Now()
 	log := w.log.WithValues("app", d.App, "delivery", d.GUID, "event", d.Event)
-	result, settleErr := "done", error(nil)
+	result := "done"
+	var settleErr error
 	switch retryAt, spends := retry(err, d, now); {
 	case err == nil:
 		settleErr = w.inbox.DeliveryDone(ctx, d.App, d.GUID, now)

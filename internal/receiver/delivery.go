@@ -154,8 +154,8 @@ func (r *Receiver) keep(ctx context.Context, a answer, body []byte) answer {
 	defer cancel()
 	var receipt *domain.Receipt
 	if a.event == "push" {
-		ok := false
-		if receipt, ok = readReceipt(body, a.receivedAt); !ok {
+		var documented bool
+		if receipt, documented = readReceipt(body, a.receivedAt); !documented {
 			a.detail = "the payload of this push is not as GitHub documents it: it gets no receipt"
 		}
 	}

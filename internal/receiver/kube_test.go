@@ -294,7 +294,7 @@ func TestKubeWake_WritesTheLastEventAndNothingElse(t *testing.T) {
 			owned := []string{}
 			for _, m := range object.GetManagedFields() {
 				if m.Manager == FieldManager {
-					owned = append(owned, m.Subresource+" "+string(m.FieldsV1.Raw))
+					owned = append(owned, m.Subresource+" "+m.FieldsV1.GetRawString())
 				}
 			}
 			c.Expect(owned).To(HaveExactElements(MatchRegexp(`^status \{"f:status":\{"f:lastEvent":\{("f:(id|event|receivedAt)":\{\},?){3}\}\}\}$`)))

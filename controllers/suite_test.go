@@ -71,6 +71,8 @@ func newWorld(t *testing.T) *world {
 
 func startWorld(t *testing.T, dsn string) *world {
 	t.Helper()
+	// Worlds share the API server and nothing else; most of a test is waiting.
+	t.Parallel()
 	w := &world{WithT: NewWithT(t), t: t, ctx: t.Context(), namespace: testenv.Namespace(t), dsn: dsn}
 	w.SetDefaultEventuallyTimeout(patience)
 	w.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
@@ -294,4 +296,17 @@ func (w *world) actions(p *v1alpha1.ProjectSync) []string {
 		}
 	}
 	return list
+}
+
+// dedicatedDatabase returns a migrated database on a server of the test's own.
+func dedicatedDatabase(t *testing.T, server *pgtest.Server) string {
+	t.Helper()
+	if err := server.CreateDatabase(t.Context(), "sluice"); err != nil {
+		t.Fatal(err)
+	}
+	dsn := server.DSN("sluice")
+	if _, _, err := ledger.Migrate(t.Context(), dsn, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
 }

@@ -129,7 +129,7 @@ func create(t *testing.T, c client.Client, o client.Object) {
 
 func TestDefaults(t *testing.T) {
 	c, namespace := newClient(t), testenv.Namespace(t)
-	minutes := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
+	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 
 	t.Run("GitHubApp", func(t *testing.T) {
 		g := NewWithT(t)

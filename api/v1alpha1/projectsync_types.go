@@ -650,8 +650,8 @@ type ProjectSyncStatus struct {
 	// +listMapKey=branch
 	// +optional
 	Ahead []AheadStatus `json:"ahead,omitempty"`
-	// AheadBy sums the commits up in one string for the column: a number, or
-	// "?" where a branch's is unknown (R-AHEAD-05).
+	// AheadBy sums the commits up in one string for the column, such as
+	// "12 commits"; "yes" where a branch's number is unknown (R-AHEAD-05).
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	AheadBy string `json:"aheadBy,omitempty"`

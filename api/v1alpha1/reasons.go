@@ -31,6 +31,10 @@ const (
 	// ReasonUpToDate: nothing was pushed to the source since the last sync; or the
 	// repository lacks nothing.
 	ReasonUpToDate = "UpToDate"
+	// ReasonOpened: the last sync opened a pull request in the repository.
+	ReasonOpened = "Opened"
+	// ReasonUpdated: the last sync reached the repository's open pull request.
+	ReasonUpdated = "Updated"
 	// ReasonAdopted: the repository existed before the project and was adopted.
 	ReasonAdopted = "Adopted"
 	// ReasonUnlocked: nothing locks the repository.
@@ -75,7 +79,7 @@ const (
 // Reasons of the group "Wanted so".
 const (
 	// ReasonSuspended: spec.suspend of this object, its project or its App is
-	// true.
+	// true, or the entry is excluded in the list.
 	ReasonSuspended = "Suspended"
 	// ReasonArchived: the project's stage is Archived.
 	ReasonArchived = "Archived"
@@ -236,6 +240,10 @@ const (
 
 // Reasons of the group "One downstream repository".
 const (
+	// ReasonFailed: the last sync failed on the repository.
+	ReasonFailed = "Failed"
+	// ReasonSkipped: the last sync left the repository alone.
+	ReasonSkipped = "Skipped"
 	// ReasonNotProvisioned: the repository is not made or adopted yet.
 	ReasonNotProvisioned = "NotProvisioned"
 	// ReasonRepositoryNameTaken: the name belongs to a repository that this
@@ -262,7 +270,7 @@ const (
 	ReasonUnrelatedHistories = "UnrelatedHistories"
 	// ReasonBranchMissing: the repository lacks a branch that is handed out.
 	ReasonBranchMissing = "BranchMissing"
-	// ReasonNotLive: the repository is not provisioned, or was deleted.
+	// ReasonNotLive: the repository no longer belongs to the project.
 	ReasonNotLive = "NotLive"
 	// ReasonDeadlinePassed: the effective deadline is reached, so that syncs leave
 	// the repository alone (R-SYNC-03).
@@ -321,6 +329,12 @@ var reasons = []Reason{
 	{ReasonUpToDate, "Going well",
 		"Nothing was pushed to the source since the last sync; or the repository lacks nothing.",
 		"Nothing."},
+	{ReasonOpened, "Going well",
+		"The last sync opened a pull request in the repository.",
+		"Merge it when it suits."},
+	{ReasonUpdated, "Going well",
+		"The last sync reached the repository's open pull request.",
+		"Merge it when it suits."},
 	{ReasonAdopted, "Going well",
 		"The repository existed before the project and was adopted.",
 		"Nothing."},
@@ -367,8 +381,8 @@ var reasons = []Reason{
 		"The process stopped; the work is taken up again by the next leader.",
 		"Nothing."},
 	{ReasonSuspended, "Wanted so",
-		"spec.suspend of this object, its project or its App is true.",
-		"Set suspend to false to go on."},
+		"spec.suspend of this object, its project or its App is true, or the entry is excluded in the list.",
+		"Set suspend or exclude to false to go on."},
 	{ReasonArchived, "Wanted so",
 		"The project's stage is Archived.",
 		"Set stage to Published to take work up again."},
@@ -531,6 +545,12 @@ var reasons = []Reason{
 	{ReasonNotAttempted, "Requests and passes",
 		"The pass ended before this repository's turn.",
 		"Sync again."},
+	{ReasonFailed, "One downstream repository",
+		"The last sync failed on the repository.",
+		"Read the message, then sync again."},
+	{ReasonSkipped, "One downstream repository",
+		"The last sync left the repository alone.",
+		"Read the message."},
 	{ReasonNotProvisioned, "One downstream repository",
 		"The repository is not made or adopted yet.",
 		"Look at Provisioned."},
@@ -562,8 +582,8 @@ var reasons = []Reason{
 		"The repository lacks a branch that is handed out.",
 		"Create the branch from the distribution's."},
 	{ReasonNotLive, "One downstream repository",
-		"The repository is not provisioned, or was deleted.",
-		"Look at Provisioned."},
+		"The repository no longer belongs to the project.",
+		"Put its entry back into the list if it should."},
 	{ReasonDeadlinePassed, "One downstream repository",
 		"The effective deadline is reached, so that syncs leave the repository alone (R-SYNC-03).",
 		"Move the deadline if the update must still arrive."},

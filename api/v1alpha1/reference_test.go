@@ -24,7 +24,7 @@ import (
 	"github.com/sluice-dev/sluice/api/v1alpha1"
 )
 
-// hack/generate.sh runs these tests with -update, which writes the tables.
+// With -update, as hack/generate.sh runs them, these tests write the tables.
 var update = flag.Bool("update", false, "write the reference tables of docs/ instead of comparing them")
 
 const (

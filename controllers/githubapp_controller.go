@@ -182,7 +182,7 @@ func (r *GitHubAppReconciler) checkWebhookSecrets(ctx context.Context, app *v1al
 		return
 	}
 	for i, ref := range app.Spec.WebhookSecretRefs {
-		if _, err := r.secret(ctx, v1alpha1.SecretKeyReference{Name: ref.Name, Key: ref.Key}, fmt.Sprintf("spec.webhookSecretRefs[%d]", i), "webhookSecret"); err != nil {
+		if _, err := r.secret(ctx, v1alpha1.SecretKeyReference(ref), fmt.Sprintf("spec.webhookSecretRefs[%d]", i), "webhookSecret"); err != nil {
 			f := fault.Of(err)
 			status.Set(app, v1alpha1.ConditionWebhookHealthy, "False", string(f.Reason), f.Message)
 			return

@@ -48,7 +48,7 @@ func hear(e *gitError) heard {
 		}
 		h.own = append(h.own, plain(line))
 		if m := httpStatus.FindStringSubmatch(line); m != nil {
-			h.status, _ = strconv.Atoi(m[1]) //nolint:errcheck // three digits
+			h.status, _ = strconv.Atoi(m[1])
 		}
 	}
 	for line := range strings.Lines(e.stdout) {

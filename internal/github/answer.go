@@ -119,7 +119,7 @@ func readAnswer(resp *http.Response, now time.Time) *answer {
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		a.skew, a.skewKnown = now.Sub(date), true
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:errcheck // what could be read decides
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	var parsed struct {
 		Message string            `json:"message"`
 		Errors  []json.RawMessage `json:"errors"`

@@ -36,7 +36,7 @@ func TestRefusals_AreClassified(t *testing.T) {
 		"empty":             {refusing(409, "Git Repository is empty."), fault.Blocked, fault.ReasonRepositoryEmpty, []string{"first commit"}},
 		"another conflict":  {refusing(409, "Conflict"), fault.Retryable, fault.ReasonGitHubRefused, []string{"409"}},
 		"server error":      {refusing(500, "Server Error"), fault.Retryable, fault.ReasonGitHubUnreachable, []string{"500"}},
-		"bad gateway, HTML": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502); _, _ = w.Write([]byte("<html>")) }, fault.Retryable, fault.ReasonGitHubUnreachable, []string{"502"}},
+		"bad gateway, HTML": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway); _, _ = w.Write([]byte("<html>")) }, fault.Retryable, fault.ReasonGitHubUnreachable, []string{"502"}},
 		"plain errors":      {refusing(422, "Validation Failed", "Invalid target patterns: ''"), fault.Blocked, fault.ReasonGitHubRefused, []string{"Invalid target patterns"}},
 		"errors by code":    {refusing(422, "Validation Failed", map[string]any{"resource": "X", "field": "name", "code": "missing"}), fault.Blocked, fault.ReasonGitHubRefused, []string{"name missing"}},
 		"odd errors":        {refusing(422, "Validation Failed", 17), fault.Blocked, fault.ReasonGitHubRefused, []string{"Validation Failed"}},
@@ -58,7 +58,7 @@ func TestRefusals_AreQuotedShort(t *testing.T) {
 	f := newFake(t)
 	f.handle("GET /repositories/42", refusing(400, strings.Repeat("ö\n", 5000)))
 	_, err := f.client(t).Repository(background(t), 42)
-	got := expectFault(t, err, fault.Blocked, fault.ReasonGitHubRefused)
+	got := theFault(t, err, fault.Blocked, fault.ReasonGitHubRefused)
 	g.Expect(len([]rune(got.Message))).To(BeNumerically("<", 400))
 	g.Expect(got.Message).NotTo(ContainSubstring("\n"))
 }

@@ -247,9 +247,9 @@ func (f *fake) step(t *testing.T, done <-chan struct{}, steps ...time.Duration) 
 	g.Eventually(done).WithTimeout(10 * time.Second).Should(BeClosed())
 }
 
-// expectFault checks an error's class, reason and words, and that it holds no
-// secret.
-func expectFault(t *testing.T, err error, class fault.Class, reason fault.Reason, words ...string) *fault.Error {
+// theFault checks an error's class, reason and words, and that it holds no
+// secret, and returns the fault.
+func theFault(t *testing.T, err error, class fault.Class, reason fault.Reason, words ...string) *fault.Error {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -265,6 +265,14 @@ func expectFault(t *testing.T, err error, class fault.Class, reason fault.Reason
 	}
 	expectNoSecret(t, err)
 	return f
+}
+
+// expectFault is theFault for callers that need no more of it.
+func expectFault(t *testing.T, err error, class fault.Class, reason fault.Reason, words ...string) {
+	t.Helper()
+	if theFault(t, err, class, reason, words...) == nil {
+		t.Error("no fault")
+	}
 }
 
 // expectNoSecret checks the whole chain of an error, in every way it may be

@@ -60,12 +60,12 @@ func TestLimits_R_CORE_14_SayWhenToGoOn(t *testing.T) {
 			f.handle("POST /repositories/42/pulls", inTurn(c.answer, always(http.StatusCreated, pullJSON(7, nil))))
 			client := f.client(t)
 			_, err := client.CreatePullRequest(background(t), 42, newPull)
-			got := expectFault(t, err, fault.RateLimited, fault.ReasonRateLimited, c.words, testAccount)
+			got := theFault(t, err, fault.RateLimited, fault.ReasonRateLimited, c.words, testAccount)
 			g.Expect(got.RetryAt).To(Equal(testStart.Add(c.wait)))
 
 			f.clock.Step(c.wait - time.Second)
 			_, err = client.Repository(background(t), 42)
-			again := expectFault(t, err, fault.RateLimited, fault.ReasonRateLimited, c.words)
+			again := theFault(t, err, fault.RateLimited, fault.ReasonRateLimited, c.words)
 			g.Expect(again.RetryAt).To(Equal(got.RetryAt))
 			g.Expect(f.seen()).To(HaveLen(1), "until then nobody asks")
 
@@ -112,9 +112,9 @@ func TestGate_DoublesTheWaitOfRefusalsInARow(t *testing.T) {
 	var gate gate
 	now := testStart
 	minute := limit{slowDown, time.Minute}
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 16} {
+	for _, want := range []int{1, 2, 4, 8, 16, 16} {
 		until := gate.refused(now, now, minute)
-		g.Expect(until).To(Equal(now.Add(want * time.Minute)))
+		g.Expect(until).To(Equal(now.Add(time.Duration(want) * time.Minute)))
 		now = until
 	}
 	gate.passed(now)

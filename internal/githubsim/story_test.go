@@ -199,4 +199,3 @@ func TestTokenStaysOutOfFilesAndErrors_R_CORE_10(t *testing.T) {
 		return err
 	})).To(Succeed())
 }
-

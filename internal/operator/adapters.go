@@ -59,12 +59,14 @@ func provisionClient(c *github.Client) provision.Client { return c }
 // passGit and provisionGit narrow a snapshot to what its consumer uses.
 type passGit struct{ *git.Git }
 
+// Snapshot returns the distribution's branches as they are now.
 func (g passGit) Snapshot(ctx context.Context, key string, d domain.Remote, branches []string) (pass.Snapshot, error) {
 	return g.Git.Snapshot(ctx, key, d, branches)
 }
 
 type provisionGit struct{ *git.Git }
 
+// Snapshot returns the distribution's branches as they are now.
 func (g provisionGit) Snapshot(ctx context.Context, key string, d domain.Remote, branches []string) (provision.Snapshot, error) {
 	return g.Git.Snapshot(ctx, key, d, branches)
 }

@@ -213,6 +213,7 @@ func holderName() (string, error) {
 // closeAtEnd closes the database when the manager stops.
 type closeAtEnd struct{ db *ledger.Ledger }
 
+// Start waits for the end.
 func (c closeAtEnd) Start(ctx context.Context) error {
 	<-ctx.Done()
 	c.db.Close()

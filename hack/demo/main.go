@@ -29,43 +29,52 @@ func main() {
 }
 
 // demo runs the story and returns what differed from it. Whatever it returns,
-// all that it started has ended by then.
-func demo(ctx context.Context, t *teller, keep bool) (err error) {
+// all that it started has ended by then; the last line is printed after that.
+func demo(signaled context.Context, t *teller, keep bool) error {
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
 		return fmt.Errorf("making a temporary folder: %w", err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(signaled)
 	defer cancel(nil)
 	p := &parts{dir: dir, fail: cancel}
-	defer func() {
-		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
-			err = cause // a process that ended by itself explains what came of it
+	s := &story{teller: t, parts: p}
+	err = s.run(ctx, keep)
+	switch {
+	case signaled.Err() != nil:
+		if err != nil {
+			err = errors.New("interrupted")
 		}
-		if err != nil && ctx.Err() == nil {
-			p.printTails(os.Stderr)
-		}
-		err = errors.Join(err, p.stop())
-		if err == nil {
-			err = os.RemoveAll(dir)
-		} else {
-			fmt.Fprintln(os.Stderr, "\nlogs are kept in", filepath.Join(dir, "logs"))
-		}
-	}()
-	if err := p.start(ctx, t); err != nil {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx) // a process that ended by itself explains what came of it
+	}
+	if err != nil && signaled.Err() == nil {
+		p.printTails(os.Stderr)
+	}
+	if s.watch != nil {
+		s.watch.stop() // before what it watches is gone
+	}
+	if err := errors.Join(err, p.stop()); err != nil {
+		return fmt.Errorf("%w\nlogs are kept in %s", err, filepath.Join(dir, "logs"))
+	}
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	s := &story{teller: t, parts: p}
+	c := s.total
+	t.line(fmt.Sprintf("DEMO OK opened=%d updated=%d upToDate=%d held=%d skipped=%d failed=%d", c.Opened, c.Updated, c.UpToDate, c.Held, c.Skipped, c.Failed))
+	return nil
+}
+
+// run starts the parts, plays the story and, if asked to, waits for Ctrl-C.
+func (s *story) run(ctx context.Context, keep bool) error {
+	if err := s.start(ctx, s.teller); err != nil {
+		return err
+	}
 	if err := s.play(ctx); err != nil {
-		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-			return errors.New("interrupted")
-		}
 		return err
 	}
 	if keep {
 		s.leaveRunning(ctx)
 	}
-	c := s.total
-	t.line(fmt.Sprintf("DEMO OK opened=%d updated=%d upToDate=%d held=%d skipped=%d failed=%d", c.Opened, c.Updated, c.UpToDate, c.Held, c.Skipped, c.Failed))
 	return nil
 }

@@ -117,6 +117,7 @@ func (p *parts) startPostgres(ctx context.Context, t *teller) error {
 	// who cannot enter ours.
 	server, err := pgtest.Start(ctx, pgtest.Options{Log: log})
 	if err != nil {
+		_ = log.Close() // the error says what it holds
 		return fmt.Errorf("starting Postgres: %w", err)
 	}
 	p.postgres, p.dsn = server, server.DSN(database)

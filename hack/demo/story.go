@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -160,10 +161,14 @@ func (s *story) apply(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.await(ctx, "the GitHubApp to be Ready", func() bool { return isTrue(s.watch.app.Status.Conditions, v1alpha1.ConditionReady) }); err != nil {
+	var ready string
+	if err := s.await(ctx, "the GitHubApp to be Ready", func() bool {
+		ready = messageOf(s.watch.app.Status.Conditions, v1alpha1.ConditionReady)
+		return isTrue(s.watch.app.Status.Conditions, v1alpha1.ConditionReady)
+	}); err != nil {
 		return err
 	}
-	s.say("the GitHubApp is Ready: %s", messageOf(s.watch.app.Status.Conditions, v1alpha1.ConditionReady))
+	s.say("the GitHubApp is Ready: %s", ready)
 	if err := s.applySample(ctx, "projectsync.yaml", "   # with stage Draft", func(u *unstructured.Unstructured) error {
 		return set(u, string(v1alpha1.StageDraft), "spec", "stage")
 	}); err != nil {
@@ -178,7 +183,7 @@ func (s *story) apply(ctx context.Context) error {
 	if !found {
 		return errors.New("kstatus was never InProgress while the distribution was built")
 	}
-	s.say("the distribution is built: %s (kstatus: InProgress/%s, then Current)", messageOf(s.watch.project.Status.Conditions, v1alpha1.ConditionDistributionBuilt), reason)
+	s.say("the distribution is built: %s (kstatus: InProgress/%s, then Current)", messageOf(s.project().Status.Conditions, v1alpha1.ConditionDistributionBuilt), reason)
 	dist, err := s.github.Look(ctx, distribution)
 	if err != nil {
 		return err
@@ -589,7 +594,25 @@ func (s *story) end(ctx context.Context) error {
 	if p := s.project(); reasonOf(p.Status.Conditions, v1alpha1.ConditionSynced) != v1alpha1.ReasonSucceeded {
 		return fmt.Errorf("at the end Synced is to be True/%s: %v", v1alpha1.ReasonSucceeded, sayConditions(&p))
 	}
-	return s.kubectl(ctx, "get", "psync,rrec", "-n", namespace, "-o", "wide")
+	if err := s.kubectl(ctx, "get", "psync,rrec", "-n", namespace, "-o", "wide"); err != nil {
+		return err
+	}
+	return s.checkSimulator()
+}
+
+// checkSimulator makes sure that every answer of the simulated GitHub was one
+// that GitHub's own description allows: else the story proves nothing.
+func (s *story) checkSimulator() error {
+	log, err := os.ReadFile(filepath.Join(s.dir, "logs", "githubsim.log"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "an answer GitHub would not give") {
+			return errors.New(strings.TrimSpace(line))
+		}
+	}
+	return nil
 }
 
 // leaveRunning tells how to use what runs, and waits for Ctrl-C.

@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,25 +42,29 @@ type watch struct {
 	children map[string]v1alpha1.RepoReconcile // by recipient
 	history  []seen                            // of the ProjectSync, without repetitions
 	broken   error
+	// stop ends watching and returns when it has ended.
+	stop func()
 }
 
-// newWatch watches all three kinds until ctx ends.
+// newWatch watches all three kinds until ctx ends or it is stopped.
 func newWatch(ctx context.Context, config *rest.Config) (*watch, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{changed: make(chan struct{}), children: map[string]v1alpha1.RepoReconcile{}}
+	ctx, cancel := context.WithCancel(ctx)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	w := &watch{changed: make(chan struct{}), children: map[string]v1alpha1.RepoReconcile{}, stop: func() { cancel(); factory.Shutdown() }}
 	for _, resource := range []string{"githubapps", "projectsyncs", "reporeconciles"} {
 		informer := factory.ForResource(v1alpha1.GroupVersion.WithResource(resource)).Informer()
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: w.take, UpdateFunc: func(_, o any) { w.take(o) }}); err != nil {
+			w.stop()
 			return nil, err
 		}
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	return w, ctx.Err()
+	return w, context.Cause(ctx)
 }
 
 // take remembers an object as it is now.
@@ -147,7 +153,8 @@ func (w *watch) explain() string {
 			text += "\n  " + o.name + " " + c
 		}
 	}
-	for recipient, r := range w.children {
+	for _, recipient := range slices.Sorted(maps.Keys(w.children)) {
+		r := w.children[recipient]
 		for _, c := range sayConditions(&r) {
 			text += "\n  RepoReconcile of " + recipient + " " + c
 		}

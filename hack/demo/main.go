@@ -55,6 +55,9 @@ func demo(signaled context.Context, t *teller, keep bool) error {
 		s.watch.stop() // before what it watches is gone
 	}
 	if err := errors.Join(err, p.stop()); err != nil {
+		if signaled.Err() != nil {
+			return errors.Join(err, os.RemoveAll(dir))
+		}
 		return fmt.Errorf("%w\nlogs are kept in %s", err, filepath.Join(dir, "logs"))
 	}
 	if err := os.RemoveAll(dir); err != nil {

@@ -59,6 +59,8 @@ type world struct {
 	dsn       string
 	ledger    *ledger.Ledger
 	hookURL   string
+	// stopOperator stops the controller process.
+	stopOperator func()
 }
 
 const webhookSecret = "a webhook secret"
@@ -84,7 +86,7 @@ func startWorld(t *testing.T, dsn string) *world {
 	w.ledger, err = ledger.Open(w.ctx, dsn, ledger.Options{Logger: logr.Discard()})
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(w.ledger.Close)
-	w.startOperator()
+	w.stopOperator = w.startOperator()
 	w.startReceiver()
 	return w
 }
@@ -103,14 +105,15 @@ func (w *world) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-func (w *world) startOperator() {
+// startOperator starts a controller process and returns what stops it.
+func (w *world) startOperator() (stop func()) {
 	w.t.Helper()
 	mgr, err := operator.New(testenv.Cluster(w.t).Config, operator.Options{
 		Logger: w.logger(), Clock: clock.Real(), DatabaseURL: w.dsn, ResourceNamespace: w.namespace, ControllerName: w.name,
 		WatchNamespaces: []string{w.namespace}, DataDir: w.t.TempDir(), MetricsAddress: "0", ProbeAddress: "0", SkipNameValidation: true,
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	w.background(func(ctx context.Context) error { return mgr.Start(ctx) })
+	return w.background(func(ctx context.Context) error { return mgr.Start(ctx) })
 }
 
 func (w *world) startReceiver() {
@@ -126,17 +129,20 @@ func (w *world) startReceiver() {
 	w.Expect(w.gh.Hook(w.ctx, w.gh.AppID, w.hookURL, webhookSecret)).To(Succeed())
 }
 
-// background runs f until the test ends, and fails the test when it fails.
-func (w *world) background(f func(context.Context) error) {
+// background runs f until it is stopped or the test ends, and fails the test
+// when it fails.
+func (w *world) background(f func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()
-	w.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			w.t.Errorf("a process ended with %v", err)
 		}
 	})
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // createApp makes the Secrets and the GitHubApp that lets the namespace do

@@ -134,7 +134,7 @@ func (p *parts) startGitHub(ctx context.Context, t *teller) error {
 		return err
 	}
 	url := "http://" + port.Address()
-	if _, err := p.run("githubsim", nil, "-listen", port.Address(), "-data", filepath.Join(p.dir, "data", "github")); err != nil {
+	if err := p.run("githubsim", nil, "-listen", port.Address(), "-data", filepath.Join(p.dir, "data", "github")); err != nil {
 		return err
 	}
 	p.github = simclient.New(url)
@@ -177,12 +177,12 @@ func (p *parts) startOperator(ctx context.Context, t *teller) error {
 		ports[i] = port
 	}
 	probe, hooks := ports[0].Address(), ports[1].Address()
-	if _, err := p.run("sluice", []string{"controller"}, "--resource-namespace="+resourceNamespace, "--data-dir="+filepath.Join(p.dir, "data", "sluice"),
+	if err := p.run("sluice", []string{"controller"}, "--resource-namespace="+resourceNamespace, "--data-dir="+filepath.Join(p.dir, "data", "sluice"),
 		"--metrics-bind-address=0", "--health-probe-bind-address="+probe, "--leader-election-namespace="+resourceNamespace,
 		"--leader-lease-duration=3s", "--leader-renew-deadline=2s", "--leader-retry-period=500ms", "--log-format=text"); err != nil {
 		return err
 	}
-	if _, err := p.run("sluice", []string{"receiver"}, "--resource-namespace="+resourceNamespace, "--bind-address="+hooks, "--metrics-bind-address=0", "--log-format=text"); err != nil {
+	if err := p.run("sluice", []string{"receiver"}, "--resource-namespace="+resourceNamespace, "--bind-address="+hooks, "--metrics-bind-address=0", "--log-format=text"); err != nil {
 		return err
 	}
 	p.receiverURL = "http://" + hooks
@@ -205,7 +205,7 @@ func (p *parts) env() []string {
 }
 
 // run starts a command of ours that has to live as long as the demo does.
-func (p *parts) run(binary string, verb []string, args ...string) (*running, error) {
+func (p *parts) run(binary string, verb []string, args ...string) error {
 	name := binary
 	for _, v := range verb {
 		name += "-" + v
@@ -214,7 +214,7 @@ func (p *parts) run(binary string, verb []string, args ...string) (*running, err
 	defer p.mu.Unlock()
 	process, err := proc.Start(proc.Options{Name: name, Path: p.binary(binary), Args: append(verb, args...), Env: p.env(), LogFile: filepath.Join(p.dir, "logs", name+".log")})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r := &running{Process: process, name: name}
 	p.running = append(p.running, r)
@@ -230,7 +230,7 @@ func (p *parts) run(binary string, verb []string, args ...string) (*running, err
 			p.fail(err)
 		}
 	}()
-	return r, nil
+	return nil
 }
 
 // answers waits until an address answers, with 200 if asked for.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -411,7 +412,7 @@ func (s *story) nothingNew(ctx context.Context) error {
 // writes reports whether a request changes anything on GitHub. Tokens are
 // taken, and git reads, by POST too.
 func writes(r githubsim.Request) bool {
-	return r.Method != "GET" && r.Method != "HEAD" && !strings.HasSuffix(r.Path, "/access_tokens") && !strings.HasSuffix(r.Path, "/git-upload-pack")
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(r.Path, "/access_tokens") && !strings.HasSuffix(r.Path, "/git-upload-pack")
 }
 
 // sync asks for a sync with a new token and waits until its pass has ended

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sluice-dev/sluice/internal/clock"
 	"github.com/sluice-dev/sluice/internal/fault"
@@ -42,4 +44,13 @@ func requeue(err error, clk clock.Clock) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: 5 * time.Second}, nil
 	}
 	return ctrl.Result{RequeueAfter: blockedRetry}, nil
+}
+
+// requeueNow goes on with an object that was just written. Somebody else's
+// write in the same moment is no fault: the object is read again.
+func requeueNow(err error) (ctrl.Result, error) {
+	if err != nil && !apierrors.IsConflict(err) {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,6 +38,9 @@ type ProjectSyncReconciler struct {
 	Grants   Grants
 	Recorder events.EventRecorder
 	Clock    clock.Clock
+
+	// said is what was last said of an object in an event, by UID and topic.
+	said sync.Map
 }
 
 // +kubebuilder:rbac:groups=sluice.dev,resources=projectsyncs,verbs=get;list;watch;update;patch
@@ -83,7 +88,7 @@ func (r *ProjectSyncReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	}
 	if controllerutil.AddFinalizer(&p, v1alpha1.LedgerFinalizer) {
 		// The finalizer is there before the first row.
-		return ctrl.Result{RequeueAfter: time.Millisecond}, r.Update(ctx, &p)
+		return requeueNow(r.Update(ctx, &p))
 	}
 	patcher := status.NewPatcher(r.Client, &p)
 	err := r.reconcile(ctx, &p)
@@ -98,7 +103,7 @@ func (r *ProjectSyncReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	if _, perr := patcher.Patch(ctx, &p); perr != nil {
 		return ctrl.Result{}, perr
 	}
-	status.RecordTransitions(r.Recorder, patcher.Before(), &p, v1alpha1.ConditionReady, v1alpha1.ConditionDistributionBuilt, v1alpha1.ConditionSynced)
+	status.RecordTransitions(r.Recorder, patcher.Before(), &p, v1alpha1.ConditionReady)
 	r.recordSync(patcher.Before(), &p)
 	return requeue(err, r.Clock)
 }
@@ -212,8 +217,9 @@ func (r *ProjectSyncReconciler) recordTokens(ctx context.Context, p *v1alpha1.Pr
 	return nil
 }
 
-// recordSync records the events of a sync: that a request was accepted, that a
-// pass ended.
+// recordSync records the events of a sync, once each: that a request was
+// accepted, that a pass ended. The object read may be older than what was said
+// last, so that is remembered.
 func (r *ProjectSyncReconciler) recordSync(before status.Object, p *v1alpha1.ProjectSync) {
 	was, isProject := before.(*v1alpha1.ProjectSync)
 	if !isProject || p.Status.Sync == nil {
@@ -224,17 +230,27 @@ func (r *ProjectSyncReconciler) recordSync(before status.Object, p *v1alpha1.Pro
 		old = *was.Status.Sync
 	}
 	now := p.Status.Sync
-	if l := now.LastRequest; l != nil && l.Answer == string(domain.AnswerAccepted) && (old.LastRequest == nil || *old.LastRequest != *l) {
-		r.Recorder.Eventf(p, nil, "Normal", v1alpha1.ReasonSyncRequested, "Sync", "sync %q accepted", l.Token)
+	if l := now.LastRequest; l != nil && l.Answer == string(domain.AnswerAccepted) && !equality.Semantic.DeepEqual(old.LastRequest, l) && r.firstTime(p, "request", l.Source+l.Token) {
+		r.Recorder.Eventf(p, nil, corev1.EventTypeNormal, v1alpha1.ReasonSyncRequested, "Sync", "sync %q accepted", l.Token)
 	}
-	if l := now.LastCompleted; l != nil && (old.LastCompleted == nil || !old.LastCompleted.Time.Equal(&l.Time)) {
-		kind := "Normal"
+	if l := now.LastRequest; l != nil && l.Answer == string(domain.AnswerRefused) && !equality.Semantic.DeepEqual(old.LastRequest, l) && r.firstTime(p, "request", l.Source+l.Token) {
+		r.Recorder.Eventf(p, nil, corev1.EventTypeWarning, v1alpha1.ReasonSyncRefused, "Sync", "sync %q refused: %s: %s", l.Token, l.Reason, l.Message)
+	}
+	if l := now.LastCompleted; l != nil && !equality.Semantic.DeepEqual(old.LastCompleted, l) && r.firstTime(p, "pass", l.Token+l.Time.String()) {
+		kind := corev1.EventTypeNormal
 		if l.Counts.Failed > 0 || l.Counts.Held > 0 {
-			kind = "Warning"
+			kind = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(p, nil, kind, v1alpha1.ReasonSyncCompleted, "Sync", "sync %q ended: %s", l.Token, summary(domain.Counts{Opened: int(l.Counts.Opened), Updated: int(l.Counts.Updated),
 			UpToDate: int(l.Counts.UpToDate), Held: int(l.Counts.Held), Skipped: int(l.Counts.Skipped), Failed: int(l.Counts.Failed)}))
 	}
+}
+
+// firstTime reports whether this is the first time that something is said of
+// an object.
+func (r *ProjectSyncReconciler) firstTime(p *v1alpha1.ProjectSync, topic, what string) bool {
+	previous, found := r.said.Swap(string(p.UID)+"/"+topic, what)
+	return !found || previous != what
 }
 
 // finalize lets a deleted object go once its rows are released or purged. It
@@ -250,6 +266,8 @@ func (r *ProjectSyncReconciler) finalize(ctx context.Context, p *v1alpha1.Projec
 			return requeue(err, r.Clock)
 		}
 	}
+	r.said.Delete(string(p.UID) + "/request")
+	r.said.Delete(string(p.UID) + "/pass")
 	controllerutil.RemoveFinalizer(p, v1alpha1.LedgerFinalizer)
 	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, p))
 }

@@ -176,10 +176,14 @@ func firstAnswer(p *v1alpha1.ProjectSync, v domain.ProjectView, t domain.Token) 
 	return domain.AnswerWaiting, "", ""
 }
 
+// stamp is a time as the API server keeps it, to the second: one that was
+// stored equals the row it was made from.
+func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+
 func timePointer(t *time.Time) *metav1.Time {
 	if t == nil || t.IsZero() {
 		return nil
 	}
-	out := metav1.NewTime(*t)
+	out := stamp(*t)
 	return &out
 }

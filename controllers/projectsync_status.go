@@ -62,7 +62,7 @@ func ahead(v domain.ProjectView) ([]v1alpha1.AheadStatus, string) {
 	}
 	list := make([]v1alpha1.AheadStatus, 0, len(v.Ahead))
 	for branch, a := range v.Ahead {
-		s := v1alpha1.AheadStatus{Branch: branch, SHA: a.SHA, PushedAt: metav1.NewTime(a.PushedAt)}
+		s := v1alpha1.AheadStatus{Branch: branch, SHA: a.SHA, PushedAt: stamp(a.PushedAt)}
 		if a.Commits != nil {
 			c := n(*a.Commits)
 			s.Commits = &c
@@ -83,10 +83,10 @@ func ahead(v domain.ProjectView) ([]v1alpha1.AheadStatus, string) {
 func syncStatus(v domain.ProjectView) *v1alpha1.SyncStatus {
 	s := &v1alpha1.SyncStatus{}
 	if r := v.LastRequest; r != nil {
-		s.LastRequest = &v1alpha1.RequestStatus{Token: r.Value, Source: string(r.Source), Answer: string(r.Answer), Reason: r.Reason, Message: r.Message, Time: metav1.NewTime(r.AnsweredAt)}
+		s.LastRequest = &v1alpha1.RequestStatus{Token: r.Value, Source: string(r.Source), Answer: string(r.Answer), Reason: r.Reason, Message: r.Message, Time: stamp(r.AnsweredAt)}
 	}
 	if a := v.ActivePass; a != nil {
-		started := metav1.NewTime(a.StartedAt)
+		started := stamp(a.StartedAt)
 		s.InProgress = &v1alpha1.PassStatus{Phase: string(a.Phase), Settled: n(v.Settled), Pushed: n(v.Settled), Total: n(v.Targets), StartedAt: &started}
 		if v.Problem.Reason != "" {
 			s.InProgress.WaitingFor = v.Problem.Reason
@@ -97,7 +97,7 @@ func syncStatus(v domain.ProjectView) *v1alpha1.SyncStatus {
 		s.Progress = fmt.Sprintf("%d/%d", v.Settled, v.Targets)
 	}
 	if l := v.LastPass; l != nil {
-		s.LastCompleted = &v1alpha1.CompletedPass{Time: metav1.NewTime(*l.FinishedAt), Token: l.Token.Value, Counts: outcomes(l.Counts)}
+		s.LastCompleted = &v1alpha1.CompletedPass{Time: stamp(*l.FinishedAt), Token: l.Token.Value, Counts: outcomes(l.Counts)}
 		if s.Progress == "" {
 			s.Progress = "done"
 		}
@@ -207,6 +207,8 @@ func showReady(p *v1alpha1.ProjectSync, v domain.ProjectView) {
 		status.Reconciling(p, metav1.ConditionTrue, v1alpha1.ReasonProvisioning, fmt.Sprintf("%d of %d repositories provisioned", v.Repositories.Provisioned, v.Repositories.Total))
 	case v.Outcomes.Failed+v.Repositories.ProvisionFailed > 0:
 		status.Ready(p, v1alpha1.ReasonSomeRepositoriesFailed, fmt.Sprintf("works; %d repositories failed to sync and %d to be provisioned: see status.failing and the RepoReconciles", v.Outcomes.Failed, v.Repositories.ProvisionFailed))
+	case p.Spec.Stage == v1alpha1.StageDraft:
+		status.Ready(p, v1alpha1.ReasonSucceeded, "draft: the distribution is built, and nothing is handed out yet")
 	default:
 		status.Ready(p, v1alpha1.ReasonSucceeded, fmt.Sprintf("hands out to %d repositories", v.Repositories.Live))
 	}

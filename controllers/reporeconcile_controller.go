@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -80,7 +79,7 @@ func (r *RepoReconcileReconciler) Reconcile(ctx context.Context, req ctrl.Reques
 		return r.finalize(ctx, &o)
 	}
 	if !generated && controllerutil.AddFinalizer(&o, v1alpha1.LedgerFinalizer) {
-		return ctrl.Result{RequeueAfter: time.Millisecond}, r.Update(ctx, &o)
+		return requeueNow(r.Update(ctx, &o))
 	}
 	patcher := status.NewPatcher(r.Client, &o)
 	err := r.reconcile(ctx, &o, generated)

@@ -207,7 +207,7 @@ spec:
   stage: Published
   suspend: true
   deletionPolicy: Purge
-  source: {repository: acme/lab1-source, branches: [main, feature/x_1.2+3], history: Squash, interval: 5m, overlayDirectory: student, ignoreFile: .studentignore}
+  source: {repository: acme/lab1-source, branches: [main, feature/x_1.2+3], history: Squash, interval: 5m, overlayDirectory: handout, ignoreFile: .handoutignore}
   distribution: {repository: acme/lab1-handed-out, takeoverFrom: 0c6a}
   repositories:
     organization: Acme
@@ -277,11 +277,11 @@ spec:
 	{"R-SYNC-05 a branch that a sync would overwrite", `{spec: {source: {branches: [main, sync/main]}}}`, "collides with pullRequest.branchPrefix"},
 	{"R-SYNC-05 a branch that leaves no room for the prefix", `{spec: {source: {branches: [sync]}}}`, "collides with pullRequest.branchPrefix"},
 	{"an unknown history", `{spec: {source: {history: Shallow}}}`, `supported values: "Squash", "Whole"`},
-	{"R-DIST-08 an overlay with history Whole", `{spec: {source: {history: Whole, overlayDirectory: student}}}`, "overlayDirectory and ignoreFile work with history Squash only"},
-	{"R-DIST-08 an ignore file with history Whole", `{spec: {source: {history: Whole, ignoreFile: .studentignore}}}`, "overlayDirectory and ignoreFile work with history Squash only"},
-	{"an overlay that leads out", `{spec: {source: {overlayDirectory: ../student}}}`, saysPath},
-	{"an overlay from the machine's root", `{spec: {source: {overlayDirectory: /student}}}`, saysPath},
-	{"an overlay with a slash at its end", `{spec: {source: {overlayDirectory: student/}}}`, saysPath},
+	{"R-DIST-08 an overlay with history Whole", `{spec: {source: {history: Whole, overlayDirectory: handout}}}`, "overlayDirectory and ignoreFile work with history Squash only"},
+	{"R-DIST-08 an ignore file with history Whole", `{spec: {source: {history: Whole, ignoreFile: .handoutignore}}}`, "overlayDirectory and ignoreFile work with history Squash only"},
+	{"an overlay that leads out", `{spec: {source: {overlayDirectory: ../handout}}}`, saysPath},
+	{"an overlay from the machine's root", `{spec: {source: {overlayDirectory: /handout}}}`, saysPath},
+	{"an overlay with a slash at its end", `{spec: {source: {overlayDirectory: handout/}}}`, saysPath},
 	{"an overlay that is the root", `{spec: {source: {overlayDirectory: .}}}`, saysPath},
 	{"an empty ignore file", `{spec: {source: {ignoreFile: ""}}}`, "spec.source.ignoreFile"},
 	{"an interval of a second", `{spec: {source: {interval: 1s}}}`, "write a duration of at least 1m"},

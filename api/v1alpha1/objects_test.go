@@ -64,7 +64,7 @@ func TestTransitionsOfProjectSync(t *testing.T) {
 		{"R-DIST-11 another history once built", `{}`, claimed, `{spec: {source: {history: Whole}}}`, "spec.source.history is immutable once the distribution is built"},
 		{"another App before it is built", `{}`, "", `{spec: {appRef: {name: other}}}`, ""},
 		{"another App once built", `{}`, claimed, `{spec: {appRef: {name: other}}}`, "spec.appRef is immutable once the distribution is built"},
-		{"what stays free once built", `{}`, claimed, `{spec: {stage: Published, suspend: true, source: {repository: acme/renamed, overlayDirectory: student}, pullRequest: {title: New}, sync: {request: now}}}`, ""},
+		{"what stays free once built", `{}`, claimed, `{spec: {stage: Published, suspend: true, source: {repository: acme/renamed, overlayDirectory: handout}, pullRequest: {title: New}, sync: {request: now}}}`, ""},
 
 		{"the owner renames itself", `{}`, claimed, `{spec: {source: {repository: acme2/lab1-source}}}`, ""},
 		{"another organization", `{spec: {repositories: {organization: acme}}}`, "", `{spec: {repositories: {organization: other}}}`, "repositories.organization is immutable"},

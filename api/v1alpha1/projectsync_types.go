@@ -139,11 +139,11 @@ type Source struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// OverlayDirectory is merged over the root of what is handed out, and
-	// removed (R-DIST-08), such as student. Default none. Squash only.
+	// removed (R-DIST-08), such as handout. Default none. Squash only.
 	// +optional
 	OverlayDirectory FilePath `json:"overlayDirectory,omitempty"`
 	// IgnoreFile names the file that lists paths which are not handed out, one
-	// a line (R-DIST-08), such as .studentignore. Default none. Squash only.
+	// a line (R-DIST-08), such as .handoutignore. Default none. Squash only.
 	// +optional
 	IgnoreFile FilePath `json:"ignoreFile,omitempty"`
 }

@@ -41,6 +41,7 @@ func receiverCommand(c *common) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Address, "bind-address", ":8443", "address of the webhook endpoint, /healthz and /readyz")
+	f.StringVar(&o.ControllerName, "controller-name", operator.DefaultControllerName, "GitHubApps with this spec.controllerName are ours")
 	f.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 switches it off")
 	f.StringVar(&o.ResourceNamespace, "resource-namespace", "", "namespace that holds the GitHubApps' Secrets")
 	return cmd

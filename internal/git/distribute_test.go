@@ -58,13 +58,13 @@ func TestDistributeAddsOneCommitOnTop_R_REQ_05(t *testing.T) {
 func TestDistributeIgnoresSourceChangesThatAreNotHandedOut_R_REQ_05(t *testing.T) {
 	g := NewWithT(t)
 	source, dist, git := newRepo(t), newRepo(t), newGit(t, nil)
-	source.commit("main", tree{"a": "1", ".studentignore": "solution\n", "solution/a": "1"})
+	source.commit("main", tree{"a": "1", ".handoutignore": "solution\n", "solution/a": "1"})
 	req := request(source.remote(), dist.remote(), "main")
 	built, err := git.Distribute(t.Context(), req)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(dist.files("main")).To(Equal(map[string]string{"a": "100644 1"}))
 
-	head := source.commit("main", tree{"a": "1", ".studentignore": "solution\n", "solution/a": "2"})
+	head := source.commit("main", tree{"a": "1", ".handoutignore": "solution\n", "solution/a": "2"})
 	again, err := git.Distribute(t.Context(), req)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again.Changed).To(BeEmpty())
@@ -115,8 +115,8 @@ func TestDistributeRunAgainAfterACrash(t *testing.T) {
 func TestDistributeWholePushesHistoryUnchanged_R_DIST_07(t *testing.T) {
 	g := NewWithT(t)
 	source, dist, git := newRepo(t), newRepo(t), newGit(t, nil)
-	source.commit("main", tree{"a": "1", ".studentignore": "a\n", "student/b": "1"})
-	source.commit("main", tree{"a": "2", ".studentignore": "a\n", "student/b": "1"})
+	source.commit("main", tree{"a": "1", ".handoutignore": "a\n", "handout/b": "1"})
+	source.commit("main", tree{"a": "2", ".handoutignore": "a\n", "handout/b": "1"})
 	source.git("tag", "v1", "main")
 	req := request(source.remote(), dist.remote(), "main")
 	req.History = domain.HistoryWhole

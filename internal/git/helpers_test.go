@@ -200,7 +200,7 @@ func (r repo) hook(name, script string) {
 // request is a usual request to distribute branches.
 func request(source, distribution domain.Remote, branches ...string) domain.DistributeRequest {
 	return domain.DistributeRequest{Key: "project", Source: source, Distribution: distribution, Branches: branches, History: domain.HistorySquash,
-		HandOut: domain.HandOut{OverlayDirectory: "student", IgnoreFile: ".studentignore"},
+		HandOut: domain.HandOut{OverlayDirectory: "handout", IgnoreFile: ".handoutignore"},
 		Author:  domain.Signature{Name: "sluice[bot]", Email: "1+sluice[bot]@users.noreply.github.com"}, Message: "Update the project's files"}
 }
 

@@ -30,19 +30,22 @@ func TestRefusals_AreClassified(t *testing.T) {
 			fault.Blocked, fault.ReasonPermissionMissing, []string{"contents=write", `accept it on "Acme"`}},
 		"permission unnamed": {refusing(403, "Resource not accessible by integration"), fault.Blocked, fault.ReasonPermissionMissing,
 			[]string{"GET /repositories/{id}"}},
-		"suspended":         {refusing(403, "This installation has been suspended"), fault.Blocked, fault.ReasonAppSuspended, []string{"suspended"}},
-		"IP allow list":     {refusing(403, "the `acme` organization has an IP allow list enabled"), fault.Blocked, fault.ReasonGitHubRefused, []string{"IP allow list"}},
-		"plan":              {refusing(403, "Upgrade to GitHub Pro or make this repository public to enable this feature."), fault.Blocked, fault.ReasonGitHubRefused, []string{"Upgrade to GitHub Pro"}},
-		"empty":             {refusing(409, "Git Repository is empty."), fault.Blocked, fault.ReasonRepositoryEmpty, []string{"first commit"}},
-		"another conflict":  {refusing(409, "Conflict"), fault.Retryable, fault.ReasonGitHubRefused, []string{"409"}},
-		"server error":      {refusing(500, "Server Error"), fault.Retryable, fault.ReasonGitHubUnreachable, []string{"500"}},
-		"bad gateway, HTML": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway); _, _ = w.Write([]byte("<html>")) }, fault.Retryable, fault.ReasonGitHubUnreachable, []string{"502"}},
-		"plain errors":      {refusing(422, "Validation Failed", "Invalid target patterns: ''"), fault.Blocked, fault.ReasonGitHubRefused, []string{"Invalid target patterns"}},
-		"errors by code":    {refusing(422, "Validation Failed", map[string]any{"resource": "X", "field": "name", "code": "missing"}), fault.Blocked, fault.ReasonGitHubRefused, []string{"name missing"}},
-		"odd errors":        {refusing(422, "Validation Failed", 17), fault.Blocked, fault.ReasonGitHubRefused, []string{"Validation Failed"}},
-		"unknown version":   {refusing(400, "Bad version"), fault.Blocked, fault.ReasonGitHubRefused, []string{"400: Bad version"}},
-		"not GitHub's":      {always(200, map[string]any{"id": 0}), fault.Retryable, fault.ReasonGitHubUnreachable, []string{"not GitHub's API"}},
-		"cut off":           {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":`)) }, fault.Retryable, fault.ReasonGitHubUnreachable, []string{"does not answer"}},
+		"suspended":        {refusing(403, "This installation has been suspended"), fault.Blocked, fault.ReasonAppSuspended, []string{"suspended"}},
+		"IP allow list":    {refusing(403, "the `acme` organization has an IP allow list enabled"), fault.Blocked, fault.ReasonGitHubRefused, []string{"IP allow list"}},
+		"plan":             {refusing(403, "Upgrade to GitHub Pro or make this repository public to enable this feature."), fault.Blocked, fault.ReasonGitHubRefused, []string{"Upgrade to GitHub Pro"}},
+		"empty":            {refusing(409, "Git Repository is empty."), fault.Blocked, fault.ReasonRepositoryEmpty, []string{"first commit"}},
+		"another conflict": {refusing(409, "Conflict"), fault.Retryable, fault.ReasonGitHubRefused, []string{"409"}},
+		"server error":     {refusing(500, "Server Error"), fault.Retryable, fault.ReasonGitHubUnreachable, []string{"500"}},
+		"bad gateway, HTML": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = w.Write([]byte("<html>"))
+		}, fault.Retryable, fault.ReasonGitHubUnreachable, []string{"502"}},
+		"plain errors":    {refusing(422, "Validation Failed", "Invalid target patterns: ''"), fault.Blocked, fault.ReasonGitHubRefused, []string{"Invalid target patterns"}},
+		"errors by code":  {refusing(422, "Validation Failed", map[string]any{"resource": "X", "field": "name", "code": "missing"}), fault.Blocked, fault.ReasonGitHubRefused, []string{"name missing"}},
+		"odd errors":      {refusing(422, "Validation Failed", 17), fault.Blocked, fault.ReasonGitHubRefused, []string{"Validation Failed"}},
+		"unknown version": {refusing(400, "Bad version"), fault.Blocked, fault.ReasonGitHubRefused, []string{"400: Bad version"}},
+		"not GitHub's":    {always(200, map[string]any{"id": 0}), fault.Retryable, fault.ReasonGitHubUnreachable, []string{"not GitHub's API"}},
+		"cut off":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":`)) }, fault.Retryable, fault.ReasonGitHubUnreachable, []string{"does not answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)

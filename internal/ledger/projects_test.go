@@ -17,7 +17,7 @@ import (
 func TestUpsertProjectKeepsTheWholeSpec(t *testing.T) {
 	w := newWorld(t)
 	s := spec("lab1")
-	s.OverlayDirectory, s.IgnoreFile, s.DistributionFixed = "student", ".studentignore", true
+	s.OverlayDirectory, s.IgnoreFile, s.DistributionFixed = "handout", ".handoutignore", true
 	s.DeadlineAt = ptr(at(48 * time.Hour))
 	s.PullRequest = domain.PullRequestSettings{BranchPrefix: "sync/", Title: "t", Body: "b", Labels: []string{"l"}, Draft: true, Announce: "None"}
 	p := w.project(s)

@@ -84,17 +84,19 @@ func (e *Engine) runTargets(ctx context.Context, l domain.Lease, project domain.
 	defer func() { err = errors.Join(err, snap.Close()) }()
 
 	r := &runner{Engine: e, lease: l, pass: p, snap: snap}
-	group, ctx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(max(project.Concurrency, 1))
 	for _, id := range targets {
-		if ctx.Err() != nil {
+		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(func() error { return r.target(ctx, id) })
+		group.Go(func() error { return r.target(groupCtx, id) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	// The group's own context is done by now; the pass's says whether it was
+	// stopped.
 	return context.Cause(ctx)
 }
 

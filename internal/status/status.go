@@ -132,28 +132,30 @@ func (p *Patcher) Patch(ctx context.Context, o Object) (bool, error) {
 }
 
 // RecordTransitions records one event for each of the named conditions whose
-// status or reason changed. Turning to a bad state is a warning; the first
-// good state of a new object is said as well.
+// status or reason changed. What keeps an object from its work is a warning;
+// work that goes on by itself is not.
 func RecordTransitions(r events.EventRecorder, before, after Object, types ...string) {
 	for _, t := range types {
 		was := meta.FindStatusCondition(before.GetConditions(), t)
 		is := meta.FindStatusCondition(after.GetConditions(), t)
-		if is == nil || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
+		if is == nil || is.Status == metav1.ConditionUnknown || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
 			continue
 		}
-		r.Eventf(after, nil, severity(t, is.Status), is.Reason, t, "%s", note(is.Message))
+		r.Eventf(after, nil, severity(after, is), is.Reason, t, "%s", note(is.Message))
 	}
 }
 
-func severity(conditionType string, s metav1.ConditionStatus) string {
-	bad := s == metav1.ConditionFalse
-	if conditionType == stalled {
-		bad = s == metav1.ConditionTrue
+// severity is a warning for what is False, unless the object is making
+// progress under the very same reason.
+func severity(o Object, c *metav1.Condition) string {
+	if c.Status != metav1.ConditionFalse {
+		return corev1.EventTypeNormal
 	}
-	if bad {
-		return corev1.EventTypeWarning
+	progress := meta.FindStatusCondition(o.GetConditions(), reconciling)
+	if progress != nil && progress.Reason == c.Reason {
+		return corev1.EventTypeNormal
 	}
-	return corev1.EventTypeNormal
+	return corev1.EventTypeWarning
 }
 
 // maxNote is the longest note the API server takes in an event.

@@ -49,7 +49,7 @@ func (s *Server) controlRoutes() {
 			http.Error(w, err.Error(), http.StatusGatewayTimeout)
 			return
 		}
-		_, _ = fmt.Fprint(w, "{}") //nolint:errcheck // the client is gone
+		_, _ = fmt.Fprint(w, "{}") // the client is gone
 	})
 }
 
@@ -69,7 +69,7 @@ func control[In, Out any](s *Server, verb string, f func(In) (Out, error)) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out) //nolint:errcheck // the client is gone
+		_ = json.NewEncoder(w).Encode(out) // the client is gone
 	})
 }
 

@@ -71,6 +71,6 @@ func (f *Fault) apply(w http.ResponseWriter, r *http.Request, before bool) bool 
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(f.Status)
-	_, _ = fmt.Fprint(w, f.Body) //nolint:errcheck // the client is gone
+	_, _ = fmt.Fprint(w, f.Body) // the client is gone
 	return true
 }

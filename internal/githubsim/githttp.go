@@ -66,7 +66,7 @@ func (s *Server) gitInfoRefs(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-"+service+"-advertisement")
 	w.Header().Set("Cache-Control", "no-cache")
 	line := "# service=" + service + "\n"
-	_, _ = fmt.Fprintf(w, "%04x%s0000", len(line)+4, line) //nolint:errcheck // the client is gone
+	_, _ = fmt.Fprintf(w, "%04x%s0000", len(line)+4, line) // the client is gone
 	s.runService(w, r, repo, strings.TrimPrefix(service, "git-"), nil, "--http-backend-info-refs")
 }
 
@@ -102,7 +102,7 @@ func (s *Server) gitService(service string) http.HandlerFunc {
 		s.mu.Lock()
 		s.afterPush(repo, who.account(), before, after)
 		s.mu.Unlock()
-		_, _ = w.Write(answer.Bytes()) //nolint:errcheck // the client is gone
+		_, _ = w.Write(answer.Bytes()) // the client is gone
 	}
 }
 
@@ -118,6 +118,6 @@ func (s *Server) runService(w io.Writer, r *http.Request, repo *repo, service st
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil && stderr.Len() > 0 {
-		_, _ = fmt.Fprintf(&stderr, "%v", err) //nolint:errcheck // a buffer
+		_, _ = fmt.Fprintf(&stderr, "%v", err) // a buffer
 	}
 }

@@ -110,8 +110,8 @@ func compare(dir, base, head string) comparison {
 		return comparison{}
 	}
 	if f := strings.Fields(counts); len(f) == 2 {
-		c.behind, _ = strconv.Atoi(f[0]) //nolint:errcheck // git prints numbers
-		c.ahead, _ = strconv.Atoi(f[1])  //nolint:errcheck // git prints numbers
+		c.behind, _ = strconv.Atoi(f[0]) // git prints numbers
+		c.ahead, _ = strconv.Atoi(f[1])  // git prints numbers
 	}
 	switch {
 	case c.ahead == 0 && c.behind == 0:
@@ -172,8 +172,8 @@ func numstat(dir, from, to string) map[string][2]int {
 	}
 	for _, line := range strings.Split(out, "\x00") {
 		if f := strings.SplitN(line, "\t", 3); len(f) == 3 {
-			added, _ := strconv.Atoi(f[0])   //nolint:errcheck // "-" for a binary file counts 0
-			removed, _ := strconv.Atoi(f[1]) //nolint:errcheck // "-" for a binary file counts 0
+			added, _ := strconv.Atoi(f[0])   // "-" for a binary file counts 0
+			removed, _ := strconv.Atoi(f[1]) // "-" for a binary file counts 0
 			lines[f[2]] = [2]int{added, removed}
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Server) routes() {
 		s.log(Request{Method: r.Method, Path: r.URL.Path, Status: http.StatusNotFound})
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = fmt.Fprintf(w, `{"message":"Not Found","documentation_url":%q,"status":"404"}`, docsURL) //nolint:errcheck // the client is gone
+		_, _ = fmt.Fprintf(w, `{"message":"Not Found","documentation_url":%q,"status":"404"}`, docsURL) // the client is gone
 	})
 }
 

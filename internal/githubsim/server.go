@@ -270,7 +270,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, who actor, operat
 		h.Del("Content-Type")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:errcheck // the client is gone
+	_, _ = w.Write(body) // the client is gone
 	s.log(Request{Method: r.Method, Path: r.URL.Path, Operation: operation, Status: status, Actor: who.String()})
 }
 

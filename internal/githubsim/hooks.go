@@ -7,117 +7,183 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// delivery is one webhook, sent or to be sent.
+// delivery is one attempt to send a webhook.
 type delivery struct {
-	id           int64
-	app          *app
-	guid, event  string
-	action       string
-	body         []byte
-	installation int64
-	repository   int64
-	url, secret  string
-	deliveredAt  time.Time
-	duration     time.Duration
-	statusCode   int
+	id                       int64
+	guid, event, action      string
+	body                     []byte
+	header                   http.Header
+	installation, repository int64
+	url                      string
+	redelivery               bool
+
+	// Known once it was tried:
+	deliveredAt time.Time
+	duration    time.Duration
+	statusCode  int
+	status      string // OK, or what went wrong
+	answer      string
+	answered    http.Header
 }
 
-// hookQueue delivers webhooks one after the other, as they were queued, and
-// keeps the log. A delivery that fails is not tried again, as on GitHub.
+// keepDeliveries is how long GitHub can send a webhook again.
+const keepDeliveries = 3 * 24 * time.Hour
+
+// maxDeliveries bounds the log; the oldest half goes first.
+const maxDeliveries = 10_000
+
+// hookQueue delivers an App's webhooks one after the other, as they were
+// queued, and keeps the log. A delivery that fails is not tried again, as on
+// GitHub.
 type hookQueue struct {
+	now    func() time.Time
+	client *http.Client
+
 	mu      sync.Mutex
-	wake    *sync.Cond
+	changed *sync.Cond
 	queue   []*delivery
-	log     []*delivery
+	log     []*delivery // oldest first
 	busy    bool
+	held    bool // nothing is sent until it is released
 	closed  bool
-	now     func() time.Time
-	client  *http.Client
+	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// hookTimeout is how long GitHub waits for an answer.
-const hookTimeout = 10 * time.Second
-
-func newHookQueue(now func() time.Time) *hookQueue {
-	q := &hookQueue{now: now, client: &http.Client{Timeout: hookTimeout}, stopped: make(chan struct{})}
-	q.wake = sync.NewCond(&q.mu)
-	go q.run()
+func newHookQueue(client *http.Client, now func() time.Time) *hookQueue {
+	ctx, stop := context.WithCancel(context.Background())
+	q := &hookQueue{now: now, client: client, stop: stop, stopped: make(chan struct{})}
+	q.changed = sync.NewCond(&q.mu)
+	go q.run(ctx)
 	return q
 }
 
-func (q *hookQueue) run() {
+func (q *hookQueue) run(ctx context.Context) {
 	defer close(q.stopped)
 	for {
-		q.mu.Lock()
-		for len(q.queue) == 0 && !q.closed {
-			q.wake.Wait()
-		}
-		if q.closed {
-			q.mu.Unlock()
+		d := q.next()
+		if d == nil {
 			return
 		}
-		d := q.queue[0]
-		q.queue = q.queue[1:]
-		q.busy = true
-		q.mu.Unlock()
-		status, took := q.send(d)
+		q.send(ctx, d)
+		at := q.now()
 		q.mu.Lock()
-		d.statusCode, d.duration, d.deliveredAt = status, took, q.now()
-		q.log = append(q.log, d)
+		d.deliveredAt = at
+		if q.log = append(q.log, d); len(q.log) > maxDeliveries {
+			q.log = append([]*delivery(nil), q.log[len(q.log)-maxDeliveries/2:]...)
+		}
 		q.busy = false
-		q.wake.Broadcast()
+		q.changed.Broadcast()
 		q.mu.Unlock()
 	}
 }
 
-// send posts one delivery; status 0 means that nobody answered.
-func (q *hookQueue) send(d *delivery) (status int, took time.Duration) {
+// next waits for a delivery; nil ends the queue.
+func (q *hookQueue) next() *delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for (len(q.queue) == 0 || q.held) && !q.closed {
+		q.changed.Wait()
+	}
+	if q.closed {
+		return nil
+	}
+	d := q.queue[0]
+	q.queue = q.queue[1:]
+	q.busy = true
+	return d
+}
+
+// maxAnswer is how much of a receiver's answer is kept.
+const maxAnswer = 4096
+
+// send posts one delivery and notes what came of it.
+func (q *hookQueue) send(ctx context.Context, d *delivery) {
 	started := time.Now()
-	req, err := http.NewRequest(http.MethodPost, d.url, bytes.NewReader(d.body))
+	defer func() { d.duration = time.Since(started) }()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(d.body))
 	if err != nil {
-		return 0, 0
+		d.status = "failed to connect to host"
+		return
 	}
-	mac := hmac.New(sha256.New, []byte(d.secret))
-	mac.Write(d.body)
-	for k, v := range map[string]string{
-		"Content-Type": "application/json", "User-Agent": "GitHub-Hookshot/0000000", "X-GitHub-Event": d.event, "X-GitHub-Delivery": d.guid,
-		"X-GitHub-Hook-ID": strconv.FormatInt(d.app.id, 10), "X-GitHub-Hook-Installation-Target-ID": strconv.FormatInt(d.app.id, 10),
-		"X-GitHub-Hook-Installation-Target-Type": "integration", "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
-	} {
-		req.Header.Set(k, v)
-	}
+	req.Header = d.header.Clone()
 	resp, err := q.client.Do(req)
 	if err != nil {
-		return 0, time.Since(started)
+		d.status = deliveryFailure(err)
+		return
 	}
-	_ = resp.Body.Close()
-	return resp.StatusCode, time.Since(started)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		d.status = deliveryFailure(err)
+		return
+	}
+	d.statusCode, d.answer, d.answered = resp.StatusCode, string(text), resp.Header
+	d.status = "OK"
+	if resp.StatusCode >= http.StatusBadRequest {
+		d.status = fmt.Sprintf("Invalid HTTP Response: %d", resp.StatusCode)
+	}
 }
 
+// deliveryFailure says in GitHub's words why nobody answered.
+func deliveryFailure(err error) string {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "timed out"
+	}
+	return "failed to connect to host"
+}
+
+// add queues a delivery.
 func (q *hookQueue) add(d *delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue = append(q.queue, d)
-	q.wake.Broadcast()
+	q.changed.Broadcast()
+}
+
+// hold keeps deliveries back, or sends those kept.
+func (q *hookQueue) hold(held bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held = held
+	q.changed.Broadcast()
+}
+
+// drop loses what is queued and returns how many that were.
+func (q *hookQueue) drop() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.queue)
+	q.queue = nil
+	q.changed.Broadcast()
+	return n
 }
 
 // flush waits until nothing is queued or under way.
 func (q *hookQueue) flush(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, q.wake.Broadcast)
+	stop := context.AfterFunc(ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.changed.Broadcast()
+	})
 	defer stop()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,145 +191,156 @@ func (q *hookQueue) flush(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		q.wake.Wait()
+		q.changed.Wait()
 	}
 	return nil
+}
+
+// deliveries returns the log of those that can still be sent again, newest
+// first.
+func (q *hookQueue) deliveries() []*delivery {
+	oldest := q.now().Add(-keepDeliveries)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var list []*delivery
+	for i := len(q.log) - 1; i >= 0 && q.log[i].deliveredAt.After(oldest); i-- {
+		list = append(list, q.log[i])
+	}
+	return list
 }
 
 func (q *hookQueue) close() {
 	q.mu.Lock()
 	q.closed = true
-	q.wake.Broadcast()
+	q.changed.Broadcast()
 	q.mu.Unlock()
+	q.stop()
 	<-q.stopped
 }
 
-// emit queues an event for every App that is installed on the repository's
-// owner and has a webhook.
-func (s *Server) emit(r *repo, by *account, event, action string, payload map[string]any) {
-	for _, i := range s.installations {
-		if i.account != r.owner || i.app.hookURL == "" || i.suspendedAt != nil {
-			continue
-		}
-		payload["repository"] = s.repository(r)
-		if event == "push" {
-			payload["repository"] = s.pushRepository(r)
-		}
-		payload["sender"] = s.user(by)
-		payload["installation"] = map[string]any{"id": i.id, "node_id": nodeID("I", i.id)}
-		if r.owner.kind == "Organization" {
-			payload["organization"] = map[string]any{"login": r.owner.login, "id": r.owner.id, "node_id": nodeID("O", r.owner.id), "url": s.api("/orgs/%s", r.owner.login)}
-		}
-		if action != "" {
-			payload["action"] = action
-		}
-		body, err := json.Marshal(payload)
-		if err != nil {
-			panic(err) // the payload is made of plain values
-		}
-		s.hooks.add(&delivery{id: s.id(), app: i.app, guid: uuid.NewString(), event: event, action: action, body: body, installation: i.id, repository: r.id,
-			url: i.app.hookURL, secret: i.app.hookSecret})
+// maxPayload is GitHub's limit: a larger event is not delivered at all.
+const maxPayload = 25 << 20
+
+// newDelivery makes a delivery of an event to an App's hook.
+func (s *Server) newDelivery(a *app, event, action string, body []byte) *delivery {
+	guid := uuid.NewString()
+	header := http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"*/*"}, "User-Agent": {"GitHub-Hookshot/0000000"},
+		"X-Github-Event": {event}, "X-Github-Delivery": {guid}, "X-Github-Hook-Id": {strconv.FormatInt(a.hookID, 10)},
+		"X-Github-Hook-Installation-Target-Id": {strconv.FormatInt(a.id, 10)}, "X-Github-Hook-Installation-Target-Type": {"integration"},
 	}
+	if a.hookSecret != "" {
+		header.Set("X-Hub-Signature", "sha1="+sign(sha1.New, a.hookSecret, body))
+		header.Set("X-Hub-Signature-256", "sha256="+sign(sha256.New, a.hookSecret, body))
+	}
+	return &delivery{id: s.id(), guid: guid, event: event, action: action, body: body, header: header, url: a.hookURL}
 }
 
-// pushRepository is a repository as push events carry it: times as epoch
-// numbers, the owner with a name.
-func (s *Server) pushRepository(r *repo) map[string]any {
-	m := s.repository(r)
-	m["created_at"], m["pushed_at"] = r.createdAt.Unix(), r.pushedAt.Unix()
-	owner := s.user(r.owner)
-	owner["name"], owner["email"] = r.owner.login, nil
-	m["owner"] = owner
-	return m
-}
-
-// maxPushCommits is how many commits a push event lists.
-const maxPushCommits = 2048
-
-func (s *Server) emitPush(r *repo, by *account, ref, old, now string) {
-	or := func(sha string) string {
-		if sha == "" {
-			return zeroSHA
-		}
-		return sha
-	}
-	payload := map[string]any{"ref": ref, "before": or(old), "after": or(now), "created": old == "", "deleted": now == "", "forced": false, "base_ref": nil,
-		"compare": s.api("/%s/compare/%s...%s", r.fullName(), or(old), or(now)), "commits": []any{}, "head_commit": nil,
-		"pusher": map[string]any{"name": by.login, "email": fmt.Sprintf("%d+%s@users.noreply.github.com", by.id, by.login)}}
-	if now != "" {
-		payload["forced"] = old != "" && !isAncestor(r.dir, old, now)
-		args := []string{"rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxPushCommits), now}
-		if old != "" {
-			args = append(args, "^"+old)
-		}
-		out, err := git(r.dir, nil, nil, args...)
-		if err == nil {
-			list := []any{}
-			for _, sha := range strings.Fields(out) {
-				list = append(list, s.pushCommit(r, sha))
-			}
-			payload["commits"] = list
-		}
-		payload["head_commit"] = s.pushCommit(r, now)
-	}
-	s.emit(r, by, "push", "", payload)
-}
-
-func (s *Server) pushCommit(r *repo, sha string) map[string]any {
-	info := readCommit(r.dir, sha)
-	lists := map[string][]string{"added": {}, "modified": {}, "removed": {}}
-	if len(info.parents) > 0 {
-		for _, f := range diff(r.dir, info.parents[0], sha) {
-			kind := map[string]string{"added": "added", "removed": "removed"}[f.status]
-			if kind == "" {
-				kind = "modified"
-			}
-			lists[kind] = append(lists[kind], f.name)
-		}
-	}
-	return map[string]any{"id": sha, "tree_id": info.tree, "distinct": true, "message": info.message, "timestamp": info.committerDate, "url": s.api("/%s/commit/%s", r.fullName(), sha),
-		"author": map[string]any{"name": info.author, "email": info.authorEmail}, "committer": map[string]any{"name": info.committer, "email": info.committerEmail},
-		"added": lists["added"], "modified": lists["modified"], "removed": lists["removed"]}
-}
-
-func (s *Server) emitPull(p *pull, by *account, action string, more map[string]any) {
-	payload := map[string]any{"number": p.number, "pull_request": s.pullFull(p)}
-	for k, v := range more {
-		payload[k] = v
-	}
-	s.emit(p.repo, by, "pull_request", action, payload)
-}
-
-func (s *Server) emitRepository(r *repo, by *account, action string, changes map[string]any) {
-	payload := map[string]any{}
-	if changes != nil {
-		payload["changes"] = changes
-	}
-	s.emit(r, by, "repository", action, payload)
+func sign(algorithm func() hash.Hash, secret string, body []byte) string {
+	mac := hmac.New(algorithm, []byte(secret))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 func (s *Server) listDeliveries(c *call) response {
-	s.hooks.mu.Lock()
-	defer s.hooks.mu.Unlock()
-	list := []any{}
-	for i := len(s.hooks.log) - 1; i >= 0; i-- {
-		d := s.hooks.log[i]
-		if d.app != c.actor.app {
-			continue
-		}
-		status := "OK"
-		if d.statusCode == 0 {
-			status = "failed to connect to host"
-		} else if d.statusCode >= 400 {
-			status = fmt.Sprintf("Invalid HTTP Response: %d", d.statusCode)
-		}
-		var action any
-		if d.action != "" {
-			action = d.action
-		}
-		list = append(list, map[string]any{"id": d.id, "guid": d.guid, "delivered_at": stamp(d.deliveredAt), "redelivery": false, "duration": d.duration.Seconds(),
-			"status": status, "status_code": d.statusCode, "event": d.event, "action": action, "installation_id": d.installation, "repository_id": d.repository, "throttled_at": nil})
+	list := c.actor.app.hooks.deliveries()
+	q := c.URL.Query()
+	if wanted := q.Get("status"); wanted != "" {
+		list = filterDeliveries(list, wanted)
 	}
-	list, header := page(s, c, list)
-	return response{status: http.StatusOK, body: list, header: header}
+	cursor := q.Get("cursor")
+	if cursor != "" {
+		last, err := strconv.ParseInt(cursor, 10, 64)
+		if err != nil {
+			return refuse(http.StatusBadRequest, "Invalid cursor")
+		}
+		for len(list) > 0 && list[0].id >= last {
+			list = list[1:]
+		}
+	}
+	header := http.Header{}
+	if per := c.pageSize(); len(list) > per {
+		list = list[:per]
+		q.Set("cursor", strconv.FormatInt(list[per-1].id, 10))
+		header.Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, s.api("/app/hook/deliveries"), q.Encode()))
+	}
+	out := []any{}
+	for _, d := range list {
+		out = append(out, d.item())
+	}
+	return response{status: http.StatusOK, body: out, header: header}
+}
+
+// filterDeliveries keeps those that succeeded or failed; a delivery that got
+// no answer at all is neither.
+func filterDeliveries(list []*delivery, wanted string) []*delivery {
+	var kept []*delivery
+	for _, d := range list {
+		success := d.statusCode >= http.StatusOK && d.statusCode < http.StatusBadRequest
+		failure := d.statusCode >= http.StatusBadRequest
+		if (wanted == "success" && success) || (wanted == "failure" && failure) {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}
+
+// item renders a delivery of a list.
+func (d *delivery) item() map[string]any {
+	m := map[string]any{"id": d.id, "guid": d.guid, "delivered_at": stamp(d.deliveredAt), "redelivery": d.redelivery, "duration": d.duration.Round(time.Millisecond).Seconds(),
+		"status": d.status, "status_code": d.statusCode, "event": d.event, "action": nil, "installation_id": nil, "repository_id": nil, "throttled_at": nil}
+	if d.action != "" {
+		m["action"] = d.action
+	}
+	if d.installation != 0 {
+		m["installation_id"] = d.installation
+	}
+	if d.repository != 0 {
+		m["repository_id"] = d.repository
+	}
+	return m
+}
+
+// delivery finds the delivery a request names.
+func (c *call) delivery() *delivery {
+	id := c.number("delivery")
+	for _, d := range c.actor.app.hooks.deliveries() {
+		if d.id == id {
+			return d
+		}
+	}
+	return nil
+}
+
+func (s *Server) getDelivery(c *call) response {
+	d := c.delivery()
+	if d == nil {
+		return notFound
+	}
+	m := d.item()
+	m["url"] = d.url
+	m["request"] = map[string]any{"headers": flat(d.header), "payload": rawJSON(d.body)}
+	m["response"] = map[string]any{"headers": flat(d.answered), "payload": d.answer}
+	return ok(m)
+}
+
+// flat renders headers with one value each.
+func flat(h http.Header) map[string]any {
+	m := map[string]any{}
+	for name := range maps.Keys(h) {
+		m[name] = h.Get(name)
+	}
+	return m
+}
+
+// redeliver sends a delivery again, with the same GUID and body.
+func (s *Server) redeliver(c *call) response {
+	d := c.delivery()
+	if d == nil {
+		return notFound
+	}
+	again := &delivery{id: s.id(), guid: d.guid, event: d.event, action: d.action, body: d.body, header: d.header, installation: d.installation,
+		repository: d.repository, url: c.actor.app.hookURL, redelivery: true}
+	c.actor.app.hooks.add(again)
+	return response{status: http.StatusAccepted, body: map[string]any{}}
 }

@@ -6,30 +6,28 @@ package githubsim
 import (
 	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
+// onPull finds the pull request a path names.
 func (s *Server) onPull(h func(*call, *pull) response) func(*call, *repo) response {
 	return func(c *call, r *repo) response {
-		n, err := strconv.Atoi(c.PathValue("number"))
-		if err != nil || n < 1 || n > len(r.pulls) {
+		p := r.pulls[int(c.number("number"))]
+		if p == nil {
 			return notFound
 		}
-		return h(c, r.pulls[n-1])
+		return h(c, p)
 	}
 }
 
 func (s *Server) listPulls(c *call, r *repo) response {
 	q := c.URL.Query()
-	state := q.Get("state")
-	if state == "" {
-		state = "open"
-	}
+	state := cmpOr(q.Get("state"), "open")
 	owner, head, qualified := strings.Cut(q.Get("head"), ":")
 	var list []*pull
-	for i := len(r.pulls) - 1; i >= 0; i-- {
-		p := r.pulls[i]
+	for _, p := range r.sortedPulls() {
 		switch {
 		case state == "open" && !p.open(), state == "closed" && p.open():
 		case q.Get("base") != "" && p.base != q.Get("base"):
@@ -39,7 +37,8 @@ func (s *Server) listPulls(c *call, r *repo) response {
 			list = append(list, p)
 		}
 	}
-	list, header := page(s, c, list)
+	sortPulls(list, q.Get("sort"), q.Get("direction"))
+	list, header := page(s, c, r, list)
 	out := []any{}
 	for _, p := range list {
 		out = append(out, s.pullSimple(p))
@@ -47,20 +46,60 @@ func (s *Server) listPulls(c *call, r *repo) response {
 	return response{status: http.StatusOK, body: out, header: header}
 }
 
+// sortPulls orders pull requests, which come by number. Without a wish the
+// newest come first.
+func sortPulls(list []*pull, by, direction string) {
+	if by == "updated" {
+		slices.SortStableFunc(list, func(a, b *pull) int { return a.updatedAt.Compare(b.updatedAt) })
+	}
+	if direction == "desc" || (direction == "" && (by == "" || by == "created")) {
+		slices.Reverse(list)
+	}
+}
+
+func (s *Server) getPull(_ *call, p *pull) response {
+	m, err := s.pullFull(p)
+	if err != nil {
+		return broken(err)
+	}
+	// GitHub works it out when it is asked for.
+	if p.open() {
+		merged := p.repo.store.mergeTrees(s.baseTip(p), p.headSHA)
+		m["mergeable"], m["mergeable_state"], m["rebaseable"] = merged.clean, "dirty", merged.clean
+		if merged.clean {
+			m["mergeable_state"] = "clean"
+		}
+		if p.draft {
+			m["mergeable_state"] = "draft"
+		}
+	}
+	return ok(m)
+}
+
+// baseTip returns where the base branch is now; where it was when there is
+// none.
+func (s *Server) baseTip(p *pull) string {
+	if sha, exists := p.repo.store.branch(p.base); exists && p.open() {
+		return sha
+	}
+	return p.baseSHA
+}
+
 // maxBody is the longest body GitHub takes, in characters.
 const maxBody = 65536
 
+func tooLong(text string) bool { return utf8.RuneCountInString(text) > maxBody }
+
 func (s *Server) createPull(c *call, r *repo) response {
-	if r.archived {
-		return archivedAnswer
-	}
 	title, head, base, body := c.text("title"), c.text("head"), c.text("base"), c.text("body")
-	if _, branch, qualified := strings.Cut(head, ":"); qualified {
+	if owner, branch, qualified := strings.Cut(head, ":"); qualified && key(owner) == key(r.owner.login) {
 		head = branch
 	}
-	all := refs(r.dir)
-	headSHA, haveHead := all["refs/heads/"+head]
-	baseSHA, haveBase := all["refs/heads/"+base]
+	headSHA, haveHead := r.store.branch(head)
+	baseSHA, haveBase := r.store.branch(base)
+	custom := func(format string, args ...any) response {
+		return invalid("PullRequest", "", "custom", fmt.Sprintf(format, args...))
+	}
 	switch {
 	case title == "":
 		return invalid("PullRequest", "title", "missing_field", "")
@@ -68,190 +107,153 @@ func (s *Server) createPull(c *call, r *repo) response {
 		return invalid("PullRequest", "head", "invalid", "")
 	case !haveBase:
 		return invalid("PullRequest", "base", "invalid", "")
-	case len([]rune(body)) > maxBody:
+	case tooLong(body):
 		return invalid("Issue", "body", "custom", "body is too long (maximum is 65536 characters)")
+	case c.flag("draft", false) && r.owner.plan == "free" && r.private():
+		return custom("Draft pull requests are not supported in this repository.")
 	}
-	for _, p := range r.pulls {
-		if p.open() && p.head == head && p.base == base {
-			return invalid("PullRequest", "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", r.owner.login, head))
-		}
+	if r.openPull(head, base) != nil {
+		return custom("A pull request already exists for %s:%s.", r.owner.login, head)
 	}
-	cmp := compare(r.dir, baseSHA, headSHA)
+	cmp, err := r.store.compare(baseSHA, headSHA)
 	switch {
+	case err != nil:
+		return broken(err)
 	case cmp.base == "":
-		return invalid("PullRequest", "", "custom", fmt.Sprintf("The %s branch has no history in common with %s", head, base))
+		return custom("The %s branch has no history in common with %s", head, base)
 	case cmp.ahead == 0:
-		return invalid("PullRequest", "", "custom", fmt.Sprintf("No commits between %s and %s", base, head))
+		return custom("No commits between %s and %s", base, head)
 	}
 	now := s.now()
-	p := &pull{id: s.id(), number: len(r.pulls) + 1, repo: r, author: c.actor.account(), title: title, body: body, head: head, base: base,
+	r.numbers++
+	p := &pull{id: s.id(), number: r.numbers, repo: r, author: c.actor.account(), title: title, body: body, head: head, base: base,
 		headSHA: headSHA, baseSHA: baseSHA, draft: c.flag("draft", false), createdAt: now, updatedAt: now}
-	r.pulls = append(r.pulls, p)
+	r.pulls[p.number] = p
+	if err := s.keepPullRef(p); err != nil {
+		return broken(err)
+	}
 	s.emitPull(p, c.actor.account(), "opened", nil)
-	resp := created(s.pullFull(p))
-	resp.header = http.Header{"Location": {s.api("/repos/%s/pulls/%d", r.fullName(), p.number)}}
-	return resp
+	m, err := s.pullFull(p)
+	if err != nil {
+		return broken(err)
+	}
+	return created(m, s.api("/repos/%s/pulls/%d", r.fullName(), p.number))
+}
+
+// openPull returns the open pull request between two branches.
+func (r *repo) openPull(head, base string) *pull {
+	for _, p := range r.pulls {
+		if p.open() && p.head == head && p.base == base {
+			return p
+		}
+	}
+	return nil
+}
+
+// keepPullRef lets refs/pull/<n>/head follow the pull request's head.
+func (s *Server) keepPullRef(p *pull) error {
+	return p.repo.store.setRef(fmt.Sprintf("%s%d/head", hiddenRefs, p.number), p.headSHA)
 }
 
 func (s *Server) updatePull(c *call, p *pull) response {
-	if p.repo.archived {
-		return archivedAnswer
+	by := c.actor.account()
+	if bad := s.editPull(c, p); bad != nil {
+		return *bad
 	}
-	if t := c.text("title"); t != "" {
-		p.title = t
-	}
-	if b, given := c.body["body"].(string); given {
-		p.body = b
-	}
-	switch c.text("state") {
+	switch state := c.text("state"); state {
 	case "closed":
 		if p.open() {
-			s.closePull(p, c.actor.account())
+			if err := s.closePull(p, by, s.baseTip(p)); err != nil {
+				return broken(err)
+			}
 		}
 	case "open":
-		if bad := s.reopenPull(p, c.actor.account()); bad != "" {
+		if bad := s.reopenPull(p, by); bad != "" {
 			return invalid("PullRequest", "state", "invalid", bad)
+		}
+	case "":
+	default:
+		return invalid("PullRequest", "state", "invalid", "")
+	}
+	m, err := s.pullFull(p)
+	if err != nil {
+		return broken(err)
+	}
+	return ok(m)
+}
+
+// editPull takes over a new title, body and base.
+func (s *Server) editPull(c *call, p *pull) *response {
+	changes := map[string]any{}
+	from := func(old any) map[string]any { return map[string]any{"from": old} }
+	if body := c.text("body"); tooLong(body) {
+		bad := invalid("Issue", "body", "custom", "body is too long (maximum is 65536 characters)")
+		return &bad
+	} else if c.given("body") && body != p.body {
+		changes["body"], p.body = from(p.body), body
+	}
+	if title := c.text("title"); title != "" && title != p.title {
+		changes["title"], p.title = from(p.title), title
+	}
+	if base := c.text("base"); base != "" && base != p.base {
+		sha, exists := p.repo.store.branch(base)
+		if !exists {
+			bad := invalid("PullRequest", "base", "invalid", "")
+			return &bad
+		}
+		changes["base"] = map[string]any{"ref": from(p.base), "sha": from(p.baseSHA)}
+		p.base, p.baseSHA = base, sha
+	}
+	if len(changes) > 0 {
+		p.updatedAt = s.now()
+		s.emitPull(p, c.actor.account(), "edited", map[string]any{"changes": changes})
+	}
+	return nil
+}
+
+// sizes returns what GitHub shows of a pull request's changes.
+func (s *Server) sizes(p *pull) (pullStats, error) {
+	if !p.open() {
+		return p.stats, nil
+	}
+	return p.sizesFrom(s.baseTip(p))
+}
+
+// sizesFrom returns the sizes of a pull request's changes to a base.
+func (p *pull) sizesFrom(base string) (pullStats, error) {
+	cmp, err := p.repo.store.compare(base, p.headSHA)
+	if err != nil {
+		return pullStats{}, err
+	}
+	additions, deletions := cmp.totals()
+	return pullStats{commits: cmp.ahead, files: len(cmp.files), additions: additions, deletions: deletions}, nil
+}
+
+func (s *Server) mergeByAPI(c *call, p *pull) response {
+	if sha := c.text("sha"); sha != "" && sha != p.headSHA {
+		return refuse(http.StatusConflict, "Head branch was modified. Review and try the merge again.")
+	}
+	if !p.open() || p.draft {
+		return refuse(http.StatusMethodNotAllowed, "Pull Request is not mergeable")
+	}
+	sha, err := s.mergePull(p, mergeOrder{method: cmpOr(c.text("merge_method"), "merge"), who: c.actor, by: c.actor.account(), title: c.text("commit_title"), message: c.text("commit_message")})
+	if err != nil {
+		return refuse(http.StatusMethodNotAllowed, "Pull Request is not mergeable")
+	}
+	return ok(map[string]any{"sha": sha, "merged": true, "message": "Pull Request successfully merged"})
+}
+
+func (s *Server) requestReviewers(c *call, p *pull) response {
+	for _, login := range c.texts("reviewers") {
+		a := s.accounts[key(login)]
+		if a == nil || s.roleOf(a, p.repo) == accessNone || a == p.author {
+			return unprocessable("Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the " + p.repo.fullName() + " repository.")
+		}
+		if !slices.Contains(p.reviewers, a) {
+			p.reviewers = append(p.reviewers, a)
+			s.emitPull(p, c.actor.account(), "review_requested", map[string]any{"requested_reviewer": s.user(a)})
 		}
 	}
 	p.updatedAt = s.now()
-	return ok(s.pullFull(p))
-}
-
-func (s *Server) closePull(p *pull, by *account) {
-	now := s.now()
-	p.closedAt, p.updatedAt = &now, now
-	s.emitPull(p, by, "closed", nil)
-}
-
-// reopenPull reopens a closed pull request, or says why it cannot be.
-func (s *Server) reopenPull(p *pull, by *account) string {
-	sha, exists := refs(p.repo.dir)["refs/heads/"+p.head]
-	switch {
-	case p.open():
-		return ""
-	case p.mergedAt != nil:
-		return "state cannot be changed. The pull request was merged."
-	case !exists:
-		return fmt.Sprintf("state cannot be changed. The %s branch was deleted.", p.head)
-	case sha != p.headSHA && !isAncestor(p.repo.dir, p.headSHA, sha):
-		return fmt.Sprintf("state cannot be changed. The %s branch was force-pushed or recreated.", p.head)
-	}
-	p.closedAt, p.updatedAt, p.headSHA = nil, s.now(), sha
-	s.emitPull(p, by, "reopened", nil)
-	return ""
-}
-
-func (s *Server) markMerged(p *pull, by *account, sha string) {
-	now := s.now()
-	p.closedAt, p.mergedAt, p.mergedBy, p.mergeSHA, p.updatedAt = &now, &now, by, sha, now
-	s.emitPull(p, by, "closed", nil)
-}
-
-func (s *Server) listComments(c *call, p *pull) response {
-	comments, header := page(s, c, p.comments)
-	list := []any{}
-	for _, m := range comments {
-		list = append(list, s.commentJSON(p, m))
-	}
-	return response{status: http.StatusOK, body: list, header: header}
-}
-
-func (s *Server) createComment(c *call, p *pull) response {
-	if p.repo.archived {
-		return archivedAnswer
-	}
-	body := c.text("body")
-	if len([]rune(body)) > maxBody {
-		return invalid("IssueComment", "data", "unprocessable", "Body is too long (maximum is 65536 characters)")
-	}
-	m := comment{id: s.id(), author: c.actor.account(), body: body, createdAt: s.now()}
-	p.comments = append(p.comments, m)
-	p.updatedAt = m.createdAt
-	return created(s.commentJSON(p, m))
-}
-
-func (s *Server) addLabels(c *call, p *pull) response {
-	names, given := c.body["labels"].([]any)
-	if !given {
-		return invalid("Label", "labels", "missing_field", "")
-	}
-	for _, n := range names {
-		name := fmt.Sprint(n)
-		known := false
-		for _, l := range p.labels {
-			known = known || key(l.name) == key(name)
-		}
-		if !known {
-			p.labels = append(p.labels, label{id: s.id(), name: name})
-		}
-	}
-	return ok(s.labels(p))
-}
-
-// afterPush does what a change of refs does by itself: pull requests follow
-// their branches, events are sent. before and after are all refs of the
-// repository; the server's lock is held.
-func (s *Server) afterPush(r *repo, by *account, before, after map[string]string) {
-	changed := false
-	for name := range union(before, after) {
-		old, now := before[name], after[name]
-		if old == now {
-			continue
-		}
-		changed = true
-		s.emitPush(r, by, name, old, now)
-		if branch, isBranch := strings.CutPrefix(name, "refs/heads/"); isBranch {
-			s.followBranch(r, by, branch, old, now)
-		}
-	}
-	if changed {
-		r.pushedAt = s.now()
-	}
-}
-
-// followBranch changes the state of the pull requests of a branch that moved.
-func (s *Server) followBranch(r *repo, by *account, branch, old, now string) {
-	for _, p := range r.pulls {
-		switch {
-		case !p.open():
-		case p.head == branch && now == "":
-			s.closePull(p, by)
-		case p.head == branch:
-			s.followHead(p, by, old, now)
-		case p.base == branch && now != "":
-			p.baseSHA = now
-			if isAncestor(r.dir, p.headSHA, now) {
-				s.markMerged(p, by, now)
-			}
-		}
-	}
-}
-
-// followHead moves an open pull request's head. Wholly contained in the base,
-// it is merged when it got there by an ordinary push, and closed when it was
-// forced there.
-func (s *Server) followHead(p *pull, by *account, old, now string) {
-	forced := old != "" && !isAncestor(p.repo.dir, old, now)
-	before := p.headSHA
-	p.headSHA, p.updatedAt = now, s.now()
-	if isAncestor(p.repo.dir, now, p.baseSHA) {
-		if forced {
-			s.closePull(p, by)
-		} else {
-			s.markMerged(p, by, now)
-		}
-		return
-	}
-	s.emitPull(p, by, "synchronize", map[string]any{"before": before, "after": now})
-}
-
-func union(a, b map[string]string) map[string]bool {
-	m := map[string]bool{}
-	for k := range a {
-		m[k] = true
-	}
-	for k := range b {
-		m[k] = true
-	}
-	return m
+	return created(s.pullSimple(p), "")
 }

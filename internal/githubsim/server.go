@@ -4,87 +4,104 @@
 package githubsim
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/sluice-dev/sluice/internal/clock"
 	"github.com/sluice-dev/sluice/internal/githubsim/openapi"
 )
 
+// Validate judges an answer of an operation by GitHub's description.
+type Validate func(operationID string, r *http.Request, status int, header http.Header, body []byte) error
+
 // Options of a Server.
 type Options struct {
-	// Dir holds the bare repositories.
+	// Dir holds the bare repositories. It is made when it is missing.
 	Dir string
 	// Clock judges tokens and stamps answers; default the machine's. The
 	// control interface can move it ahead.
 	Clock clock.Clock
-	// OnInvalid is told of every answer that GitHub's description does not
-	// allow. Default: the answer is replaced by a 500 that says so.
+	// BaseURL is where the simulator is reached; Listen sets it.
+	BaseURL string
+	// Validate judges every answer; default is GitHub's OpenAPI description.
+	Validate Validate
+	// OnInvalid is told of every answer that Validate does not allow, and of
+	// every request that was accepted though GitHub's description of requests
+	// does not allow it. The client gets a 500 that says so in either case.
 	OnInvalid func(error)
+	// MaxFileSize is the largest file a push may hold, in bytes; default
+	// GitHub's 100 MB.
+	MaxFileSize int64
+	// HookTimeout is how long a webhook's receiver may take; default 10 s.
+	HookTimeout time.Duration
 }
 
 // Server is the simulator: an http.Handler.
 type Server struct {
-	options   Options
-	mux       *http.ServeMux
-	validator *openapi.Validator
+	options          Options
+	mux              *http.ServeMux // REST and git
+	controlMux       *http.ServeMux
+	validateRequests func(operationID string, r *http.Request, body []byte) error
+	hookClient       *http.Client
+	offset           atomic.Int64 // how far the clock was moved ahead, in ns
 
+	// mu guards all that follows, and every repository. It is given up while
+	// git runs; see store.
 	mu            sync.Mutex
 	baseURL       string
-	offset        time.Duration
 	nextID        int64
 	accounts      map[string]*account // by lower-case login
+	webFlow       *account            // who makes commits on GitHub's pages
 	apps          map[int64]*app
 	installations map[int64]*installation
 	tokens        map[string]*token
 	repos         map[int64]*repo
 	names         map[string]int64 // lower-case full name, also former ones
-	requests      []Request
+	log           requestLog
 	faults        []*Fault
-	hooks         *hookQueue
-}
-
-// Request is one request the simulator answered.
-type Request struct {
-	Method    string `json:"method"`
-	Path      string `json:"path"`
-	Operation string `json:"operation,omitempty"`
-	Status    int    `json:"status"`
-	// Actor is who asked: app/<id>, installation/<id>, user/<login> or "".
-	Actor string `json:"actor,omitempty"`
+	tokenLag      time.Duration
+	covered       map[string]int // answers by operationId
+	closed        bool
 }
 
 // New returns a simulator without accounts.
 func New(o Options) (*Server, error) {
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
 	validator, err := openapi.Load()
 	if err != nil {
 		return nil, err
 	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Validate == nil {
+		o.Validate = validator.ValidateAnswer
+	}
+	if o.OnInvalid == nil {
+		o.OnInvalid = func(error) {}
+	}
+	if o.MaxFileSize == 0 {
+		o.MaxFileSize = 100 << 20
+	}
+	if o.HookTimeout == 0 {
+		o.HookTimeout = 10 * time.Second
+	}
 	if err := os.MkdirAll(filepath.Join(o.Dir, "repos"), 0o755); err != nil {
 		return nil, fmt.Errorf("making the simulator's folder: %w", err)
 	}
-	s := &Server{options: o, mux: http.NewServeMux(), validator: validator, nextID: 1000,
+	s := &Server{options: o, mux: http.NewServeMux(), controlMux: http.NewServeMux(), validateRequests: validator.ValidateRequest, hookClient: &http.Client{Timeout: o.HookTimeout},
+		baseURL: strings.TrimSuffix(o.BaseURL, "/"), nextID: 1000,
 		accounts: map[string]*account{}, apps: map[int64]*app{}, installations: map[int64]*installation{},
-		tokens: map[string]*token{}, repos: map[int64]*repo{}, names: map[string]int64{}}
-	s.hooks = newHookQueue(s.now)
+		tokens: map[string]*token{}, repos: map[int64]*repo{}, names: map[string]int64{}, covered: map[string]int{}}
+	s.webFlow = s.newAccount("web-flow", kindUser)
 	s.routes()
+	s.controlRoutes()
 	return s, nil
 }
 
@@ -96,11 +113,23 @@ func (s *Server) SetBaseURL(url string) {
 	s.baseURL = strings.TrimSuffix(url, "/")
 }
 
-// Close stops delivering webhooks.
-func (s *Server) Close() { s.hooks.close() }
+// Close stops delivering webhooks. Those still queued are lost.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	var queues []*hookQueue
+	for _, a := range s.apps {
+		queues = append(queues, a.hooks)
+	}
+	s.mu.Unlock()
+	for _, q := range queues {
+		q.close()
+	}
+}
 
+// now returns the simulator's time.
 func (s *Server) now() time.Time {
-	return s.options.Clock.Now().Add(s.offset).UTC()
+	return s.options.Clock.Now().Add(time.Duration(s.offset.Load())).UTC()
 }
 
 // id returns a new id; callers hold the lock.
@@ -109,205 +138,99 @@ func (s *Server) id() int64 {
 	return s.nextID
 }
 
-// response is what a handler answers.
-type response struct {
-	status int
-	body   any // nil: no body
-	header http.Header
-}
-
-func ok(body any) response      { return response{status: http.StatusOK, body: body} }
-func created(body any) response { return response{status: http.StatusCreated, body: body} }
-
-const docsURL = "https://docs.github.com/rest"
-
-// refuse answers with GitHub's error shape.
-func refuse(status int, message string) response {
-	return response{status: status, body: map[string]any{"message": message, "documentation_url": docsURL, "status": strconv.Itoa(status)}}
-}
-
-// invalid answers 422 with one error.
-func invalid(resource, field, code, message string) response {
-	e := map[string]any{"resource": resource, "code": code}
-	if field != "" {
-		e["field"] = field
+// Flush waits until every webhook queued so far was answered.
+func (s *Server) Flush(ctx context.Context) error {
+	s.mu.Lock()
+	apps := sortedByID(s.apps)
+	s.mu.Unlock()
+	for _, a := range apps {
+		if err := a.hooks.flush(ctx); err != nil {
+			return fmt.Errorf("webhooks of the App %s are still under way: %w", a.slug, err)
+		}
 	}
-	if message != "" {
-		e["message"] = message
+	return nil
+}
+
+// Covered returns how many answers each operation gave, all of them validated.
+func (s *Server) Covered() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]int, len(s.covered))
+	for id, n := range s.covered {
+		out[id] = n
 	}
-	return response{status: http.StatusUnprocessableEntity, body: map[string]any{
-		"message": "Validation Failed", "errors": []any{e}, "documentation_url": docsURL}}
+	return out
 }
 
-var notFound = refuse(http.StatusNotFound, "Not Found")
-
-// call is one REST request being answered; the server's lock is held.
-type call struct {
-	*http.Request
-	actor actor
-	body  map[string]any
+// trace collects what the request log tells of a request.
+type trace struct {
+	operation string
+	actor     actor
+	repo      int64
+	problem   string
 }
 
-// text returns a string of the body, "" when absent.
-func (c *call) text(key string) string {
-	s, isText := c.body[key].(string)
-	if !isText {
-		return ""
+type traceKey struct{}
+
+// traced returns the trace of a request.
+func traced(r *http.Request) *trace {
+	t, found := r.Context().Value(traceKey{}).(*trace)
+	if !found {
+		return &trace{}
 	}
-	return s
-}
-
-func (c *call) flag(key string, byDefault bool) bool {
-	b, isFlag := c.body[key].(bool)
-	if !isFlag {
-		return byDefault
-	}
-	return b
-}
-
-// handle registers a REST operation.
-func (s *Server) handle(pattern, operation string, h func(*call) response) {
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		s.serve(w, r, operation, h)
-	})
+	return t
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.UserAgent() == "" && !strings.HasPrefix(r.URL.Path, controlPrefix) {
-		http.Error(w, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header", http.StatusForbidden)
+	if strings.HasPrefix(r.URL.Path, controlPrefix) {
+		s.controlMux.ServeHTTP(w, r)
 		return
 	}
-	s.mux.ServeHTTP(w, r)
+	if r.UserAgent() == "" {
+		http.Error(w, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header (https://docs.github.com/en/rest/overview/resources-in-the-rest-api#user-agent-required).", http.StatusForbidden)
+		return
+	}
+	t := &trace{}
+	r = r.WithContext(context.WithValue(r.Context(), traceKey{}, t))
+	f, started := s.arrive(r)
+	out := &recorder{ResponseWriter: w, status: http.StatusOK}
+	defer func() { s.leave(r, t, out.status, started) }()
+	f.serve(out, r, s.mux)
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, operation string, h func(*call) response) {
-	fault := s.fault(r)
-	if fault != nil && fault.apply(w, r, true) {
-		s.log(Request{Method: r.Method, Path: r.URL.Path, Operation: operation, Status: fault.Status})
-		return
-	}
-	c := &call{Request: r}
-	resp := s.answer(c, h)
-	if fault != nil && fault.apply(w, r, false) {
-		s.log(Request{Method: r.Method, Path: r.URL.Path, Operation: operation, Status: fault.Status, Actor: c.actor.String()})
-		return
-	}
-	s.write(w, r, c.actor, operation, resp)
+// arrive finds the fault the request meets, and notes when it came.
+func (s *Server) arrive(r *http.Request) (*Fault, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault(r), s.now()
 }
 
-func (s *Server) answer(c *call, h func(*call) response) response {
-	if bad := readBody(c); bad != nil {
-		return *bad
+func (s *Server) leave(r *http.Request, t *trace, status int, started time.Time) {
+	entry := Request{Time: started, Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Operation: t.operation, Status: status,
+		Actor: t.actor.String(), Repository: t.repo, Problem: t.problem}
+	if t.actor.installation != nil {
+		entry.Installation = t.actor.installation.id
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	who, bad := s.authenticate(c.Request)
-	if bad != nil {
-		return *bad
-	}
-	c.actor = who
-	return h(c)
+	s.log.add(entry)
 }
 
-// readBody reads a JSON object; a bare null passes, as clients send it.
-func readBody(c *call) *response {
-	if c.Body == nil || c.Method == http.MethodGet {
-		return nil
-	}
-	var raw bytes.Buffer
-	if _, err := raw.ReadFrom(http.MaxBytesReader(nil, c.Body, 10<<20)); err != nil || raw.Len() == 0 {
-		return nil
-	}
-	var v any
-	if err := json.Unmarshal(raw.Bytes(), &v); err != nil {
-		r := refuse(http.StatusBadRequest, "Problems parsing JSON")
-		return &r
-	}
-	if v == nil {
-		return nil
-	}
-	object, isObject := v.(map[string]any)
-	if !isObject {
-		r := refuse(http.StatusBadRequest, "Body should be a JSON object")
-		return &r
-	}
-	c.body = object
-	return nil
+// recorder remembers the status of an answer; 0 stands for none.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	sent   bool
 }
 
-// write sends an answer with GitHub's headers, after validating it.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, who actor, operation string, resp response) {
-	var body []byte
-	if resp.body != nil {
-		var err error
-		if body, err = json.Marshal(resp.body); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
+// WriteHeader sends the status.
+func (r *recorder) WriteHeader(status int) {
+	if !r.sent && status >= http.StatusOK {
+		r.status, r.sent = status, true
 	}
-	h := w.Header()
-	for k, v := range resp.header {
-		h[k] = v
-	}
-	if body != nil {
-		h.Set("Content-Type", "application/json; charset=utf-8")
-	}
-	s.mu.Lock()
-	s.headers(h, r, who, body)
-	s.mu.Unlock()
-	if err := s.validator.ValidateAnswer(operation, r, resp.status, h, body); err != nil {
-		err = fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
-		if s.options.OnInvalid != nil {
-			s.options.OnInvalid(err)
-		}
-		http.Error(w, "simulator: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	status := resp.status
-	if r.Method == http.MethodGet && status == http.StatusOK && r.Header.Get("If-None-Match") == h.Get("ETag") {
-		status, body = http.StatusNotModified, nil
-		h.Del("Content-Type")
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client is gone
-	s.log(Request{Method: r.Method, Path: r.URL.Path, Operation: operation, Status: status, Actor: who.String()})
+	r.ResponseWriter.WriteHeader(status)
 }
 
-// headers sets what GitHub sends with every answer. ETags are bound to the
-// token; quotas to the installation.
-func (s *Server) headers(h http.Header, r *http.Request, who actor, body []byte) {
-	now := s.now()
-	h.Set("Date", now.Format(http.TimeFormat))
-	h.Set("X-GitHub-Request-Id", strings.ToUpper(strings.ReplaceAll(uuid.NewString(), "-", ":")))
-	h.Set("X-GitHub-Media-Type", "github.v3; format=json")
-	h.Set("Cache-Control", "private, max-age=60, s-maxage=60")
-	h.Set("Vary", "Accept, Authorization, Cookie, X-GitHub-OTP")
-	sum := sha256.Sum256(append([]byte(r.Header.Get("Authorization")), body...))
-	h.Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
-	if who.installation != nil {
-		used, reset := who.installation.spend(now)
-		h.Set("X-RateLimit-Limit", strconv.Itoa(hourlyQuota))
-		h.Set("X-RateLimit-Used", strconv.Itoa(used))
-		h.Set("X-RateLimit-Remaining", strconv.Itoa(hourlyQuota-used))
-		h.Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
-		h.Set("X-RateLimit-Resource", "core")
-	}
-}
-
-// hourlyQuota is an installation's primary limit.
-const hourlyQuota = 5000
-
-func (s *Server) log(r Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(s.requests, r)
-}
-
-// Flush waits until every webhook queued so far was answered.
-func (s *Server) Flush(ctx context.Context) error {
-	if err := s.hooks.flush(ctx); err != nil {
-		return errors.New("webhooks are still under way")
-	}
-	return nil
-}
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package simtest starts a simulator for a test. The test fails on any answer
-// that GitHub's description does not allow.
+// that GitHub's description does not allow, and on any request that was
+// accepted although the description does not allow it.
 package simtest
 
 import (
@@ -18,7 +19,21 @@ import (
 // control client. A nil clock is the machine's.
 func Start(t testing.TB, clk clock.Clock) *simclient.Client {
 	t.Helper()
-	s, err := githubsim.New(githubsim.Options{Dir: t.TempDir(), Clock: clk, OnInvalid: func(err error) { t.Errorf("invalid answer: %v", err) }})
+	c, _ := StartServer(t, githubsim.Options{Clock: clk})
+	return c
+}
+
+// StartServer is Start with options, and returns the server as well. The
+// folder and the report of invalid answers are filled in when missing.
+func StartServer(t testing.TB, o githubsim.Options) (*simclient.Client, *githubsim.Server) {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	if o.OnInvalid == nil {
+		o.OnInvalid = func(err error) { t.Errorf("simulator: %v", err) }
+	}
+	s, err := githubsim.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +42,7 @@ func Start(t testing.TB, clk clock.Clock) *simclient.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return simclient.New(url)
+	return simclient.New(url), s
 }
 
 // Fixture is an organization with an App installed on it.

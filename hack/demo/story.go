@@ -97,6 +97,10 @@ func (s *story) seed(ctx context.Context) error {
 	if s.token, err = s.github.User(ctx, staff); err != nil {
 		return err
 	}
+	// An owner reads and writes every repository of the organization.
+	if err := s.github.Member(ctx, organization, staff, "admin"); err != nil {
+		return err
+	}
 	app, err := s.github.App(ctx, githubsim.AppRequest{Slug: appName, Owner: organization})
 	if err != nil {
 		return err

@@ -274,3 +274,18 @@ func TestDeletionPolicyPurgeRemovesRows_R_DIST_13(t *testing.T) {
 	_, err = w.gh.Look(w.ctx, "acme/lab1-squashed")
 	w.Expect(err).NotTo(HaveOccurred(), "no repository is ever deleted (R-CORE-07)")
 }
+
+func TestPostgresUnreachableAtStartIsSaidAndRecovers(t *testing.T) {
+	server := pgtest.Dedicated(t)
+	dsn := dedicatedDatabase(t, server)
+	server.Pause()
+	w := startWorld(t, dsn)
+	w.createApp()
+	w.seedSource()
+	p := w.project(v1alpha1.StageDraft)
+	w.create(p)
+	w.Expect(w.projectReady(p, "False/DatabaseUnavailable")).To(ContainSubstring(server.Address()))
+	w.appReady("True/Succeeded")
+	w.Expect(server.Resume(w.ctx)).To(Succeed())
+	w.projectReady(p, "True/Succeeded")
+}

@@ -289,3 +289,15 @@ func TestPostgresUnreachableAtStartIsSaidAndRecovers(t *testing.T) {
 	w.Expect(server.Resume(w.ctx)).To(Succeed())
 	w.projectReady(p, "True/Succeeded")
 }
+
+// A project that was there before its App worked goes on as soon as it does.
+func TestProjectGoesOnWhenItsAppBecomesReady(t *testing.T) {
+	w := newWorld(t)
+	w.seedSource()
+	w.create(w.app())
+	p := w.project(v1alpha1.StageDraft)
+	w.create(p)
+	w.projectReady(p, "False/AppNotReady")
+	w.createSecrets()
+	w.projectReady(p, "True/Succeeded")
+}

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -132,15 +134,15 @@ func (r *ProjectSyncReconciler) reconcile(ctx context.Context, p *v1alpha1.Proje
 	if err := validate(p); err != nil {
 		return err
 	}
-	if err := r.checkApp(ctx, p); err != nil {
+	app, err := r.checkApp(ctx, p)
+	if err != nil {
 		return err
 	}
 	project, err := r.Ledger.UpsertProject(ctx, projectSpec(p), r.Clock.Now())
 	if err != nil {
 		return err
 	}
-	if p.Generation != p.Status.ObservedGeneration && project.Problem.Reason != "" {
-		// What stood in the way may be what was changed: look at once.
+	if r.mayBeMended(p, app, project.Problem) {
 		if err := r.Ledger.ClearProblem(ctx, project.ID); err != nil {
 			return err
 		}
@@ -166,16 +168,33 @@ func (r *ProjectSyncReconciler) reconcile(ctx context.Context, p *v1alpha1.Proje
 	return nil
 }
 
-// checkApp makes sure that the GitHubApp is there and that its grants allow
+// mayBeMended reports whether what stood in the way may just have been changed,
+// so that the engine need not wait for its next try: the object's spec, or the
+// App it waited for.
+func (r *ProjectSyncReconciler) mayBeMended(p *v1alpha1.ProjectSync, app *v1alpha1.GitHubApp, problem domain.Problem) bool {
+	switch {
+	case problem.Reason == "":
+		return false
+	case p.Generation != p.Status.ObservedGeneration:
+		return true
+	case problem.Reason != string(fault.ReasonAppNotReady):
+		return false
+	}
+	// A new leader may see the App's old status before it has connected
+	// itself: a problem just recorded stays for a moment.
+	return meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionReady) && r.Clock.Since(problem.At) > time.Second
+}
+
+// checkApp returns the GitHubApp. It makes sure that the GitHubApp is there and that its grants allow
 // what the spec names, before anything is recorded or asked of GitHub. The
 // engine judges again on names as resolved by id.
-func (r *ProjectSyncReconciler) checkApp(ctx context.Context, p *v1alpha1.ProjectSync) error {
+func (r *ProjectSyncReconciler) checkApp(ctx context.Context, p *v1alpha1.ProjectSync) (*v1alpha1.GitHubApp, error) {
 	var app v1alpha1.GitHubApp
 	if err := r.Get(ctx, client.ObjectKey{Name: p.Spec.AppRef.Name}, &app); err != nil {
 		if apierrors.IsNotFound(err) {
-			return appNotFound(p.Spec.AppRef.Name)
+			return nil, appNotFound(p.Spec.AppRef.Name)
 		}
-		return fmt.Errorf("reading GitHubApp %s: %w", p.Spec.AppRef.Name, err)
+		return nil, fmt.Errorf("reading GitHubApp %s: %w", p.Spec.AppRef.Name, err)
 	}
 	uses := []struct {
 		use     domain.Use
@@ -195,10 +214,10 @@ func (r *ProjectSyncReconciler) checkApp(ctx context.Context, p *v1alpha1.Projec
 	}
 	for _, u := range uses {
 		if err := r.Grants.Authorize(ctx, p.Spec.AppRef.Name, p.Namespace, u.use, u.subject); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return &app, nil
 }
 
 // recordTokens records the sync requests the object carries. One that is known

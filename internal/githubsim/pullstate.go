@@ -185,8 +185,12 @@ func (s *Server) mergePull(p *pull, o mergeOrder) (string, error) {
 // makeMerge makes the commits of a merge and returns the last.
 func (s *Server) makeMerge(p *pull, base string, o mergeOrder) (string, error) {
 	st := p.repo.store
-	if o.method == "rebase" {
+	switch o.method {
+	case "rebase":
 		return s.rebase(p, base, o.by)
+	case "merge", "squash", "":
+	default:
+		return "", fmt.Errorf("method %q is not known: use merge, squash or rebase", o.method)
 	}
 	merged := st.mergeTrees(base, p.headSHA)
 	if !merged.clean {
@@ -194,17 +198,13 @@ func (s *Server) makeMerge(p *pull, base string, o mergeOrder) (string, error) {
 	}
 	c := commitInfo{tree: merged.tree, parents: []string{base, p.headSHA}, author: s.sign(o.by), committer: s.signWeb(),
 		message: cmpOr(o.title, fmt.Sprintf("Merge pull request #%d from %s/%s", p.number, p.repo.owner.login, p.head)) + "\n\n" + cmpOr(o.message, p.title)}
-	switch o.method {
-	case "merge", "":
-	case "squash":
+	if o.method == "squash" {
 		c.parents, c.author = []string{base}, s.sign(p.author)
 		title, message, err := s.squashMessage(p, base)
 		if err != nil {
 			return "", err
 		}
 		c.message = cmpOr(o.title, title) + "\n\n" + cmpOr(o.message, message)
-	default:
-		return "", fmt.Errorf("method %q is not known: use merge, squash or rebase", o.method)
 	}
 	return st.writeCommit(c)
 }

@@ -113,6 +113,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, operation string,
 		h.Set("Content-Type", "application/json; charset=utf-8")
 	}
 	s.headers(h, r, body)
+	if r.Method == http.MethodHead {
+		body = nil
+	}
 	if err := s.options.Validate(operation, r, resp.status, h, body); err != nil {
 		s.invalid(w, r, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err))
 		return
@@ -127,9 +130,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, operation string,
 		s.refund(traced(r).actor)
 	}
 	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body)
-	}
+	_, _ = w.Write(body)
 }
 
 // invalid reports what GitHub would not have said, or not have taken.

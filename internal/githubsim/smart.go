@@ -6,6 +6,7 @@ package githubsim
 import (
 	"bufio"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -253,15 +254,15 @@ func (s *Server) receive(who actor, r *repo, p *push, pack *bufio.Reader) ([]byt
 // unpack stores the pack in quarantine and refuses what does not hold
 // together. It returns what the report says of unpacking.
 func (s *Server) unpack(r *repo, p *push, pack *bufio.Reader) (string, error) {
-	if p.shallow {
-		p.refuse("shallow update not allowed")
-	}
 	if news := p.news(); len(news) > 0 {
 		if !r.store.indexPack(pack) {
 			p.refuse("unpacker error")
 			return "index-pack failed", nil
 		}
 		large, err := r.store.checkConnected(news, s.options.MaxFileSize)
+		if err != nil && p.shallow {
+			err = errors.New("shallow update not allowed")
+		}
 		if err != nil {
 			p.refuse(err.Error())
 			return "ok", nil

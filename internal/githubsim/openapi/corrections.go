@@ -5,6 +5,7 @@ package openapi
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -14,6 +15,7 @@ import (
 func correct(doc *openapi3.T) error {
 	for path, item := range doc.Paths.Map() {
 		for _, o := range item.Operations() {
+			allowInternal(o)
 			if o.OperationID != "apps/list-installations" {
 				continue
 			}
@@ -40,6 +42,22 @@ func correctInstallations(doc *openapi3.T, o *openapi3.Operation) error {
 	list.Items = doc.Components.Schemas["installation"]
 	ok.Value.Content.Get("application/json").Schema = list.NewRef()
 	return nil
+}
+
+// allowInternal lets repositories be internal. GitHub's documentation has the
+// value for organizations of an enterprise; this description leaves it out.
+func allowInternal(o *openapi3.Operation) {
+	if (o.OperationID != "repos/create-in-org" && o.OperationID != "repos/update") || o.RequestBody == nil {
+		return
+	}
+	media := o.RequestBody.Value.Content.Get("application/json")
+	if media == nil || media.Schema == nil || media.Schema.Value.Properties["visibility"] == nil {
+		return
+	}
+	visibility := media.Schema.Value.Properties["visibility"].Value
+	if !slices.Contains(visibility.Enum, any("internal")) {
+		visibility.Enum = append(visibility.Enum, "internal")
+	}
 }
 
 // mendNulls makes a oneOf nullable when several of its branches are.

@@ -60,8 +60,8 @@ var exceptions = []exception{
 		statuses: []int{http.StatusConflict}, schema: basicError, applies: onRepository,
 		reason: "an empty repository answers so to whatever needs commits",
 	}, {
-		statuses: []int{http.StatusUnprocessableEntity}, schema: invalidError, applies: takesBody,
-		reason: "a body that fails validation; some operations list errors as objects, some as texts",
+		statuses: []int{http.StatusUnprocessableEntity}, schema: invalidError, applies: checksInput,
+		reason: "a body that fails validation, or a ref that is not there to be deleted; some operations list errors as objects, some as texts",
 	}, {
 		statuses: []int{http.StatusTooManyRequests}, schema: basicError,
 		reason: "rate limits answer 403 or 429 (documentation: Rate limits for the REST API)",
@@ -104,7 +104,11 @@ func reads(o *operation, _ *http.Request) bool { return o.method == http.MethodG
 
 func writes(o *operation, _ *http.Request) bool { return o.method != http.MethodGet }
 
-func takesBody(o *operation, _ *http.Request) bool { return len(o.request) > 0 }
+// checksInput reports whether the operation can find its input invalid. That
+// of git/delete-ref is its path; the description has the status without a body.
+func checksInput(o *operation, _ *http.Request) bool {
+	return len(o.request) > 0 || o.id == "git/delete-ref"
+}
 
 func conditional(_ *operation, r *http.Request) bool {
 	return r == nil || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != ""

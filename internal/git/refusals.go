@@ -99,11 +99,11 @@ var refusals = []refusal{
 		message: "GitHub refused the workflow file $1: give the App the repository permission Workflows: write, and accept it in the organization"},
 	{server: re(`Push cannot contain secrets|GITHUB PUSH PROTECTION|GH009:`),
 		class: fault.Blocked, reason: fault.ReasonPushProtection,
-		message: "GitHub's push protection found a secret in the files: remove it from the source, or allow it on GitHub",
+		message: "GitHub's push protection found a secret in the files: take it out of the handed-out files, or allow it on GitHub",
 		details: re(`^(?:[-*]\s+)?((?:path: )\S.*|https://\S+/unblock-secret/\S+)$`)},
 	{server: re(`error: GH001:|exceeds GitHub's file size limit`),
 		class: fault.Blocked, reason: fault.ReasonFileTooLarge,
-		message: "a file is above GitHub's limit of 100 MB: remove it from the source, or use Git LFS",
+		message: "a file is above GitHub's limit of 100 MB: take it out of the handed-out files, or use Git LFS",
 		details: re(`File (.+? is [0-9.]+ [KMGT]B); this exceeds`)},
 	{server: re(`pack exceeds maximum allowed size`),
 		class: fault.Blocked, reason: fault.ReasonPushRejected,
@@ -162,7 +162,7 @@ var refusals = []refusal{
 		message: "the branch was moved by somebody else meanwhile, so nothing was pushed; it is tried again"},
 	{server: re(`shallow update not allowed|missing necessary objects`),
 		class: fault.Blocked, reason: fault.ReasonPushRejected,
-		message: "GitHub says that the push is not complete: push the source's whole history to GitHub, not a shallow clone"},
+		message: "GitHub says that the push is not complete: hand out a whole history, not a shallow clone"},
 	{own: re(`couldn't find remote ref (?:refs/heads/)?(\S+)`),
 		class: fault.Blocked, reason: fault.ReasonBranchMissing, message: `branch "$1" does not exist`},
 	{own: re(`does not support --atomic push`),
@@ -233,7 +233,7 @@ func unnamed(e *gitError, h heard, do string) *fault.Error {
 		return fault.Wrap(e, fault.Retryable, fault.ReasonGitHubUnreachable, "the repository was moved while git wanted to %s; it is tried again", do)
 	case rejected(e.stdout):
 		said = strings.Join(slices.Concat(h.server, h.local), "; ")
-		return fault.Wrap(e, fault.Blocked, fault.ReasonPushRejected, "GitHub rejected the push: see what it says, and change the source or the repository's settings%s", inBrackets(said))
+		return fault.Wrap(e, fault.Blocked, fault.ReasonPushRejected, "GitHub rejected the push: see what it says, and change the handed-out files or the repository's settings%s", inBrackets(said))
 	case h.status/100 == 5 || h.status == 408 || passing.MatchString(strings.Join(h.own, "\n")):
 		return fault.Wrap(e, fault.Retryable, fault.ReasonGitHubUnreachable, "git could not %s: %s", do, summary(e, h))
 	}

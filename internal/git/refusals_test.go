@@ -40,7 +40,7 @@ func TestPushRefusedByGitHub(t *testing.T) {
 			"      —— GitHub Personal Access Token ——————————————————————", "       locations:", "         - commit: 8728dbe67", "           path: config/prod.env:4", "",
 			"       (?) To push, remove secret from commit(s) or follow this URL to allow the secret.", "       https://github.com/acme/down/security/secret-scanning/unblock-secret/2abc"},
 			"push declined due to repository rule violations", fault.ReasonPushProtection, fault.Blocked,
-			[]string{"found a secret", "path: config/prod.env:4", "unblock-secret/2abc", "remove it from the source"}, []string{"ruleset"}},
+			[]string{"found a secret", "path: config/prod.env:4", "unblock-secret/2abc", "take it out of the handed-out files"}, []string{"ruleset"}},
 		"branch protection": {[]string{"error: GH006: Protected branch update failed for refs/heads/sync/main.", "error: Required status check \"ci\" is expected."}, "protected branch hook declined",
 			fault.ReasonBranchProtected, fault.Blocked, []string{"refs/heads/sync/main:", `Required status check "ci" is expected.`}, []string{"GH006"}},
 		"a file above the limit": {[]string{"error: Trace: 1234", "error: See https://gh.io/lfs for more information.", "error: File data/model.bin is 143.21 MB; this exceeds GitHub's file size limit of 100.00 MB",

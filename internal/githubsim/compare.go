@@ -103,11 +103,50 @@ func (st *store) contains(b, a string) bool {
 	if known, found := st.ancestors[pair]; found {
 		return known
 	}
+	if _, short := st.line(a, b); short {
+		return remember(st.ancestors, pair, true)
+	}
 	_, err := st.git("merge-base", "--is-ancestor", a, b)
 	if err != nil && exitCode(err) != 1 {
 		return false // one of them is not there
 	}
 	return remember(st.ancestors, pair, err == nil)
+}
+
+// maxLine is how far line looks.
+const maxLine = 32
+
+// line returns the commits from old (exclusive; empty: the beginning) to now,
+// oldest first, when they are few, known already and without merges: what most
+// pushes bring, found without a git process.
+func (st *store) line(old, now string) (commits []string, found bool) {
+	for sha := now; len(commits) < maxLine; {
+		if sha == old {
+			slices.Reverse(commits)
+			return commits, true
+		}
+		c := st.commits[sha]
+		if c == nil || len(c.parents) > 1 {
+			return nil, false
+		}
+		commits = append(commits, sha)
+		sha = strings.Join(c.parents, "")
+	}
+	return nil, false
+}
+
+// between returns the commits that now has and old (empty: nothing) lacks,
+// oldest first, at most limit.
+func (st *store) between(old, now string, limit int) ([]string, error) {
+	if commits, found := st.line(old, now); found {
+		return commits, nil
+	}
+	args := []string{"rev-list", "--reverse", fmt.Sprintf("--max-count=%d", limit), now}
+	if old != "" {
+		args = append(args, "^"+old)
+	}
+	out, err := st.git(args...)
+	return strings.Fields(out), err
 }
 
 var fileStatus = map[byte]string{'A': "added", 'D': "removed", 'M': "modified", 'R': "renamed", 'C': "copied", 'T': "changed"}

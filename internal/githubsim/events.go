@@ -111,27 +111,27 @@ func (s *Server) pushPayload(r *repo, by *account, c *refCommand) (map[string]an
 		return payload, nil
 	}
 	payload["forced"] = c.old != "" && !r.store.contains(c.now, c.old)
-	args := []string{"rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxPushCommits), c.now}
-	switch {
-	case c.old != "":
-		args = append(args, "^"+c.old)
-	case c.ref != "refs/heads/"+r.defaultBranch && r.store.refs["refs/heads/"+r.defaultBranch] != "":
-		args = append(args, "^"+r.store.refs["refs/heads/"+r.defaultBranch])
+	since := c.old
+	if since == "" && c.ref != "refs/heads/"+r.defaultBranch {
+		since = r.store.refs["refs/heads/"+r.defaultBranch]
 	}
-	out, err := r.store.git(args...)
+	shas, err := r.store.between(since, c.now, maxPushCommits)
 	if err != nil {
 		return nil, err
 	}
-	commits, err := s.pushCommits(r, strings.Fields(out))
+	commits, err := s.pushCommits(r, shas)
 	if err != nil {
 		return nil, err
 	}
 	payload["commits"] = commits
-	head, err := s.pushCommits(r, []string{c.now})
-	if err != nil {
-		return nil, err
+	if len(shas) == 0 || shas[len(shas)-1] != c.now {
+		if commits, err = s.pushCommits(r, []string{c.now}); err != nil {
+			return nil, err
+		}
 	}
-	payload["head_commit"] = head[0]
+	if len(commits) > 0 {
+		payload["head_commit"] = commits[len(commits)-1]
+	}
 	return payload, nil
 }
 

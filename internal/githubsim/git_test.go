@@ -74,6 +74,28 @@ func TestPlainGitClonesPushesAndFetches(t *testing.T) {
 	})
 }
 
+func TestCommitsMadeHereAreSound(t *testing.T) {
+	s := newSim(t)
+	_, err := s.Repository(s.ctx, lab)
+	s.Expect(err).NotTo(HaveOccurred())
+	files := map[string]string{"a/b/c.txt": "1\n", "a/b.txt": "2\n", "a.b": "3\n", "a-b": "4\n", "a0": "5\n", "run.sh": "#!/bin/sh\n"}
+	_, err = s.MakeCommit(s.ctx, githubsim.CommitRequest{Repository: lab, Branch: "main", Message: "first", Files: files, Executable: []string{"run.sh"}})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.commit(lab, "main", map[string]string{"a/b/c.txt": "", "z/new.txt": "6\n"})
+	dir := s.clone(lab, s.token())
+	s.Expect(s.git(dir, "fsck", "--strict", "--full").failed).To(BeFalse())
+	s.Expect(s.mustGit(dir, "ls-files", "--stage", "run.sh")).To(HavePrefix("100755 "))
+	s.Expect(strings.Fields(s.mustGit(dir, "ls-files"))).To(Equal([]string{"a-b", "a.b", "a/b.txt", "a0", "run.sh", "z/new.txt"}))
+	s.mustGit(dir, "checkout", "-q", "HEAD~1")
+	s.mustGit(dir, "rm", "-q", "-r", "--cached", ".")
+	s.mustGit(dir, "add", "-A")
+	s.Expect(s.mustGit(dir, "write-tree")).To(Equal(s.mustGit(dir, "rev-parse", "HEAD^{tree}")), "the tree git makes of the same files")
+	for _, path := range []string{"../x", "a//b", ".git/config"} {
+		_, err := s.MakeCommit(s.ctx, githubsim.CommitRequest{Repository: lab, Branch: "odd", Orphan: true, Message: "m", Files: map[string]string{path: "x\n"}})
+		s.Expect(err).To(HaveOccurred(), path)
+	}
+}
+
 func TestFirstPushChoosesTheDefaultBranch(t *testing.T) {
 	s := newSim(t)
 	_, err := s.Repository(s.ctx, lab)

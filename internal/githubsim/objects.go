@@ -9,9 +9,11 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -258,6 +260,9 @@ func (st *store) readTree(name string, recursive bool) ([]treeEntry, error) {
 // writeTree puts entries over a base tree (empty: none) and returns the tree's
 // id. An entry without a sha removes its path.
 func (st *store) writeTree(base string, entries []treeEntry) (string, error) {
+	if base == "" && !slices.ContainsFunc(entries, func(e treeEntry) bool { return e.sha == "" || e.mode == modeTree }) {
+		return st.buildTree(entries)
+	}
 	index, err := os.CreateTemp(st.dir, "index-")
 	if err != nil {
 		return "", fmt.Errorf("making a tree: %w", err)
@@ -292,7 +297,50 @@ func (st *store) writeTree(base string, entries []treeEntry) (string, error) {
 const (
 	modeFile       = "100644"
 	modeExecutable = "100755"
+	modeTree       = "040000"
 )
+
+// buildTree writes a tree, and those below it, of nothing but these files.
+func (st *store) buildTree(files []treeEntry) (string, error) {
+	below := map[string][]treeEntry{}
+	byName := map[string]treeEntry{}
+	for _, f := range files {
+		folder, rest, nested := strings.Cut(f.path, "/")
+		if !nested {
+			byName[f.path] = f
+			continue
+		}
+		f.path = rest
+		below[folder] = append(below[folder], f)
+	}
+	for folder, inside := range below {
+		if _, clash := byName[folder]; clash {
+			return "", fmt.Errorf("%q is both a file and a folder", folder)
+		}
+		sha, err := st.buildTree(inside)
+		if err != nil {
+			return "", err
+		}
+		byName[folder] = treeEntry{path: folder, mode: modeTree, sha: sha}
+	}
+	// git sorts folders as if their names ended in a slash.
+	order := func(e treeEntry) string {
+		if e.mode == modeTree {
+			return e.path + "/"
+		}
+		return e.path
+	}
+	list := slices.SortedFunc(maps.Values(byName), func(a, b treeEntry) int { return strings.Compare(order(a), order(b)) })
+	var data bytes.Buffer
+	for _, e := range list {
+		id, err := hex.DecodeString(e.sha)
+		if err != nil || slices.Contains([]string{"", ".", "..", ".git"}, e.path) {
+			return "", fmt.Errorf("the tree has a bad entry %q", e.path)
+		}
+		fmt.Fprintf(&data, "%s %s\x00%s", strings.TrimPrefix(e.mode, "0"), e.path, id)
+	}
+	return st.writeObject("tree", data.Bytes())
+}
 
 // writeFiles returns the tree of a base tree with files put over it; an empty
 // content removes a file.

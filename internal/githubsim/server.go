@@ -23,7 +23,8 @@ type Validate func(operationID string, r *http.Request, status int, header http.
 
 // Options of a Server.
 type Options struct {
-	// Dir holds the bare repositories. It is made when it is missing.
+	// Dir holds the bare repositories, which end with the simulator. It is made
+	// when it is missing, and must hold none.
 	Dir string
 	// Clock judges tokens and stamps answers; default the machine's. The
 	// control interface can move it ahead.
@@ -92,8 +93,8 @@ func New(o Options) (*Server, error) {
 	if o.HookTimeout == 0 {
 		o.HookTimeout = 10 * time.Second
 	}
-	if err := os.MkdirAll(filepath.Join(o.Dir, "repos"), 0o755); err != nil {
-		return nil, fmt.Errorf("making the simulator's folder: %w", err)
+	if err := prepareFolder(filepath.Join(o.Dir, "repos")); err != nil {
+		return nil, err
 	}
 	s := &Server{options: o, mux: http.NewServeMux(), controlMux: http.NewServeMux(), validateRequests: validator.ValidateRequest, hookClient: &http.Client{Timeout: o.HookTimeout},
 		baseURL: strings.TrimSuffix(o.BaseURL, "/"), nextID: 1000,
@@ -103,6 +104,22 @@ func New(o Options) (*Server, error) {
 	s.routes()
 	s.controlRoutes()
 	return s, nil
+}
+
+// prepareFolder makes the folder of the repositories. What is in memory ended
+// with the simulator that left any there, so they are of no use.
+func prepareFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the simulator's folder: %w", err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("reading the simulator's folder: %w", err)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%s holds repositories of another simulator: choose an empty folder", dir)
+	}
+	return nil
 }
 
 // SetBaseURL says under which address the simulator is reached; answers and

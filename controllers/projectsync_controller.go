@@ -100,7 +100,7 @@ func (r *ProjectSyncReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		showUnknown(&p)
 		status.Fault(&p, err)
 		f := fault.Of(err)
-		p.Status.NextAction = f.Message
+		p.Status.NextAction = v1alpha1.ShortenMessage(f.Message)
 	}
 	if _, perr := patcher.Patch(ctx, &p); perr != nil {
 		return ctrl.Result{}, perr

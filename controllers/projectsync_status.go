@@ -83,7 +83,7 @@ func ahead(v domain.ProjectView) ([]v1alpha1.AheadStatus, string) {
 func syncStatus(v domain.ProjectView) *v1alpha1.SyncStatus {
 	s := &v1alpha1.SyncStatus{}
 	if r := v.LastRequest; r != nil {
-		s.LastRequest = &v1alpha1.RequestStatus{Token: r.Value, Source: string(r.Source), Answer: string(r.Answer), Reason: r.Reason, Message: r.Message, Time: stamp(r.AnsweredAt)}
+		s.LastRequest = &v1alpha1.RequestStatus{Token: r.Value, Source: string(r.Source), Answer: string(r.Answer), Reason: r.Reason, Message: v1alpha1.ShortenMessage(r.Message), Time: stamp(r.AnsweredAt)}
 	}
 	if a := v.ActivePass; a != nil {
 		started := stamp(a.StartedAt)

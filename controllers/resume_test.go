@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-dev/sluice/api/v1alpha1"
 	"github.com/sluice-dev/sluice/internal/githubsim"
+	"github.com/sluice-dev/sluice/internal/testenv/pgtest"
 )
 
 // waiting returns what the pass under way waits for.
@@ -127,4 +128,25 @@ func TestAnnotationAsksForASync_R_REQ_04(t *testing.T) {
 	w.projectReady(p, "True/Succeeded")
 	w.Expect(w.get(p).Status.Sync.LastCompleted.Time).To(Equal(before), "a restart starts no sync")
 	w.Expect(w.actions(p)).To(HaveLen(3))
+}
+
+// Postgres away in the middle of a pass costs seconds, not a lease's length.
+func TestPostgresAwayInMidPassCostsSeconds_R_LEASE_08(t *testing.T) {
+	server := pgtest.Dedicated(t)
+	w := startWorld(t, dedicatedDatabase(t, server))
+	p := w.published()
+	w.pushSource("main", "second", map[string]string{"src/a.txt": "a2\n"})
+	w.Expect(w.gh.Fault(w.ctx, githubsim.Fault{Method: http.MethodPost, Path: `/pulls$`, Delay: 3 * time.Second})).To(Succeed())
+	w.set(p, "one")
+	w.Eventually(func() bool { s := w.get(p).Status.Sync; return s != nil && s.InProgress != nil }).Should(BeTrue())
+	server.Pause()
+	w.change(p, func(p *v1alpha1.ProjectSync) { p.Spec.Sync.Concurrency = 3 })
+	w.projectReady(p, "False/DatabaseUnavailable")
+	w.Expect(w.gh.ClearFaults(w.ctx)).To(Succeed())
+	w.Expect(server.Resume(w.ctx)).To(Succeed())
+	counts := w.ended(p, "one")
+	w.Expect(counts.Opened + counts.Updated).To(BeEquivalentTo(3))
+	for name, l := range w.looks() {
+		w.Expect(l.Pulls).To(HaveLen(1), name)
+	}
 }

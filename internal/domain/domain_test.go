@@ -17,7 +17,7 @@ var noon = time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
 func ptr[T any](v T) *T { return &v }
 
 func TestSkip_R_SYNC_03(t *testing.T) {
-	live := Repository{Provision: ProvisionOK, Repo: RepositoryRef{ID: 1, FullName: "acme/r"}}
+	live := Repository{Listed: true, Provision: ProvisionOK, Repo: RepositoryRef{ID: 1, FullName: "acme/r"}}
 	for name, c := range map[string]struct {
 		edit    func(*Repository)
 		project Project
@@ -33,6 +33,8 @@ func TestSkip_R_SYNC_03(t *testing.T) {
 		"not provisioned":                              {edit: func(r *Repository) { r.Provision = ProvisionPending }, reason: "NotProvisioned"},
 		"without an id":                                {edit: func(r *Repository) { r.Repo.ID = 0 }, reason: "NotProvisioned"},
 		"released":                                     {edit: func(r *Repository) { r.ReleasedAt = &noon }, reason: "NotLive"},
+		"taken off the list":                           {edit: func(r *Repository) { r.Listed = false }, reason: "NotLive"},
+		"excluded":                                     {edit: func(r *Repository) { r.Excluded = true }, reason: "NotLive"},
 		"suspended by hand":                            {edit: func(r *Repository) { r.Suspended = true }, reason: "Suspended"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,8 @@ func Skip(r Repository, p Project, now time.Time) (reason, message string, skip 
 	switch {
 	case r.DeletedAt != nil:
 		return "Gone", "the repository is gone from GitHub", true
+	case r.Excluded || !r.Listed:
+		return "NotLive", "the project's list no longer includes the repository", true
 	case r.Provision != ProvisionOK || r.Repo.ID == 0:
 		return "NotProvisioned", "the repository is not provisioned yet; it gets the next sync once it is", true
 	case !r.Live():

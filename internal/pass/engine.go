@@ -58,6 +58,10 @@ type Engine struct {
 	mu       sync.Mutex
 	inFlight map[int64]bool
 	attempts map[int64]int
+	// unreleased are leases that could not be given back while the database
+	// was away; kept, they would keep everybody from the project until they
+	// expire.
+	unreleased []domain.Lease
 }
 
 // New returns an Engine, or an error naming the option that is missing.
@@ -106,6 +110,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		if !takenOver {
 			takenOver = e.takeOver(ctx)
 		}
+		e.releaseAgain(ctx)
 		for _, id := range e.due(ctx) {
 			select {
 			case slots <- struct{}{}:
@@ -143,6 +148,24 @@ func (e *Engine) takeOver(ctx context.Context) bool {
 		e.Logger.Info("Took over leases of a former leader", "leases", n)
 	}
 	return true
+}
+
+// releaseAgain gives back the leases that a lost database kept from it.
+func (e *Engine) releaseAgain(ctx context.Context) {
+	e.mu.Lock()
+	leases := e.unreleased
+	e.unreleased = nil
+	e.mu.Unlock()
+	for i, l := range leases {
+		err := e.Store.ReleaseLease(ctx, l)
+		if err == nil || fault.Is(err, fault.ReasonLeaseLost) {
+			continue
+		}
+		e.mu.Lock()
+		e.unreleased = append(e.unreleased, leases[i:]...)
+		e.mu.Unlock()
+		return
+	}
 }
 
 // due returns the projects with work that are not in flight, and marks them.
@@ -268,7 +291,10 @@ func (e *Engine) settleError(ctx context.Context, l domain.Lease, err error) {
 		}
 	}
 	if rerr := e.Store.ReleaseLease(ctx, l); rerr != nil && !fault.Is(rerr, fault.ReasonLeaseLost) {
-		log.Info("Giving the lease back failed; it expires by itself", "reason", fault.Of(rerr).Reason)
+		log.Info("Giving the lease back failed; it is tried again", "reason", fault.Of(rerr).Reason)
+		e.mu.Lock()
+		e.unreleased = append(e.unreleased, l)
+		e.mu.Unlock()
 	}
 	if p, perr := e.Store.Project(ctx, l.ProjectID); perr == nil {
 		e.changed(p)

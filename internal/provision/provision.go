@@ -78,7 +78,7 @@ func (v *Provisioner) Step(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	if repo.Provision == domain.ProvisionOK || repo.Excluded || repo.ReleasedAt != nil || repo.ProjectID == 0 {
+	if repo.Provision == domain.ProvisionOK || repo.Excluded || !repo.Listed || repo.ReleasedAt != nil || repo.ProjectID == 0 {
 		return nil
 	}
 	project, err := v.Store.Project(ctx, repo.ProjectID)
